@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * Each request of each call in turn is lost in every way, before the server has seen it or after it has
- * carried it out: what the call says is what the tables show. What core makes of every
- * class of answer is in the unit tests; here it is shown that drivers give the right class, and that the
+ * Each request of each call in turn is lost in every way, before the server has seen it or after it
+ * has carried it out: what the call says is what the tables show. What core makes of every class of
+ * answer is in the unit tests; here it is shown that drivers give the right class, and that the
  * tables agree.
  *
  * Most of the time is spent waiting for deadlines, so many workers walk at the same time. Each has
- * tables and a proxy of its own, since some operations concern all names of an installation.
- */
+ * tables and a proxy of its own, since some operations concern all names of an installation. */
 #include <stdatomic.h>
 
 #include "each.h"
@@ -145,6 +144,8 @@ static bool is_wanted(const struct operation *o, enum loss_way way, enum loss_mo
     bool swallowed = way == REQUEST_SWALLOWED || way == ANSWER_SWALLOWED;
     if (o->once)
         return mode == NOT_RECONNECTING && way == REQUEST_SWALLOWED;
+    if (o->cuts)
+        return cut && mode != CONNECTING;
     if (way == REQUEST_LATE_POOLED)
         return o->pools && strcmp(all.raw->name, "mysql") != 0 && mode != CONNECTING &&
                (o->reconnects || mode == NOT_RECONNECTING);
@@ -233,9 +234,10 @@ static void do_jobs(struct loss *workers, int from)
 /* What takes longest comes first. */
 static void lose_all(struct loss *workers)
 {
-    static const struct operation *const operations[] = {
-        lost_keeper_operations, lost_lock_operations, lost_tx_operations, lost_admin_operations};
-    for (size_t i = 0; i < sizeof operations / sizeof operations[0]; i++)
+    const struct operation *const operations[] = {lost_keeper_operations, lost_lock_operations,
+                                                  lost_tx_operations, lost_admin_operations,
+                                                  lost_row_operations()};
+    for (size_t i = 0; i < COUNT(operations); i++)
         count_requests(operations[i]);
     do_jobs(workers, 0);
     int counted = all.count, longest = counted;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Keys that are claimed once: answers that fail at an exact point. What each who claims a key is told is in
- * once.c, requests lost on a real network are in served_lost_rows.c, memory is in memory_rows.c.
+ * once.c, requests lost on a real network are in lost_rows.c, memory is in memory_rows.c.
  */
 #include "backend_script.h"
 #include "quick.h"
@@ -22,7 +22,7 @@ static void give_row(struct rlk_query *query)
     const rowlock_value cells[] = {rowlock_int(attempt), rowlock_text("f1"), rowlock_bool(row.done),
                                    row.done ? rowlock_bytes("paid", 4) : rowlock_null()};
     if (!row.gone)
-        query->each(query->context, cells, sizeof cells / sizeof cells[0]);
+        query->each(query->context, cells, COUNT(cells));
 }
 
 static void give_key(struct rlk_query *query)
@@ -30,17 +30,15 @@ static void give_key(struct rlk_query *query)
     const rowlock_value cells[] = {rowlock_text("a key"), rowlock_text(""), rowlock_int(0),
                                    rowlock_bool(0),       rowlock_int(0),   rowlock_int(0),
                                    rowlock_int(0)};
-    query->each(query->context, cells, sizeof cells / sizeof cells[0]);
+    query->each(query->context, cells, COUNT(cells));
 }
 
 /* ---- calls */
 
 static int claim(void)
 {
-    rowlock_once_options how = ROWLOCK_ONCE_OPTIONS_INIT;
-    how.fingerprint = "f1";
     rowlock_once_close(once);
-    return rowlock_once_claim(db, "order 17", &how, &once);
+    return rowlock_once_claim(db, "order 17", OPTIONS(once, .fingerprint = "f1"), &once);
 }
 
 static int complete(void)
@@ -199,7 +197,7 @@ static void test_failure(const struct failure *f)
 
 int main(void)
 {
-    for (size_t i = 0; i < sizeof failures / sizeof failures[0]; i++)
+    for (size_t i = 0; i < COUNT(failures); i++)
         test_failure(&failures[i]);
     return tap_done();
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Walks through a table of a few rows that stands here: what is sent in which order, checkpoints that
- * another table has left, and answers that no server gives. Real tables are in walk.c, requests lost on a real
- * network in served_lost_rows.c, memory in memory_rows.c.
- */
+ * Walks through a table of a few rows that stands here: what is sent in which order, checkpoints
+ * that another table has left, and answers that no server gives. Real tables are in walk.c,
+ * requests lost on a real network in lost_rows.c, memory in memory_rows.c. */
 #include "backend_script.h"
 #include "quick.h"
 #include "tap.h"
@@ -79,7 +78,7 @@ static void give_checkpoint(struct rlk_query *query)
                                    rowlock_int(0),
                                    rowlock_int(0)};
     if (world.begun)
-        query->each(query->context, cells, sizeof cells / sizeof cells[0]);
+        query->each(query->context, cells, COUNT(cells));
 }
 
 static void take_checkpoint(struct rlk_query *query)
@@ -140,12 +139,8 @@ static void end(void)
 
 static int walk(rowlock_walk_report *report)
 {
-    rowlock_walk_options how = ROWLOCK_WALK_OPTIONS_INIT;
-    how.name = "reprice";
-    how.each = each;
-    how.chunk = 3;
-    how.wait_ms = 1000;
-    return rowlock_walk(table, &how, report);
+    return rowlock_walk(
+        table, OPTIONS(walk, .name = "reprice", .each = each, .chunk = 3, .wait_ms = 1000), report);
 }
 
 static void is_written(void)
@@ -237,14 +232,12 @@ static void test_other_shapes(void)
                {"\"away\".\"prices\" (\"id\")\ni3\n", ""},
                {"i3\n", ""},
                {"", ""}};
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+    for (size_t i = 0; i < COUNT(all); i++) {
         begin();
         set_checkpoint(all[i].position, all[i].pending);
         tap_is_int(walk(NULL), ROWLOCK_EINVAL, "checkpoint %zu is of another table or key", i);
         tap_ok(strstr(why(db), "restart") != NULL, "what can be done is said");
-        rowlock_error err = ROWLOCK_ERROR_INIT;
-        rowlock_db_error(db, &err);
-        tap_is_str(err.action, "walk 'prices'", "of the walk, and not of its lock");
+        tap_is_str(error_of(db).action, "walk 'prices'", "of the walk, and not of its lock");
         tap_is_int(script_count(OP_ROW_UPDATE), 0, "nothing is written");
         tap_ok(world.begun, "it is left as it is");
         end();
@@ -256,7 +249,7 @@ static void test_stopping_late(void)
 {
     static const int answers[] = {-117, ROWLOCK_EUNCERTAIN, ROWLOCK_ECONN, ROWLOCK_EINVAL,
                                   ROWLOCK_ESERVER};
-    for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++) {
+    for (size_t i = 0; i < COUNT(answers); i++) {
         begin();
         set_checkpoint(HEAD "i7\n", "i2\n");
         world.stops = 2;
