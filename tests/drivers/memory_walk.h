@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * One walk through the library on a real database, from open to close, while something fails at the
- * nth time it is asked for. What fails, and how, is its caller's business.
- */
+ * One walk through the library on a real database, from open to close, while something fails at
+ * the nth time it is asked for. What fails, and how, is its caller's business. */
 #ifndef WALK_H
 #define WALK_H
 
@@ -22,5 +21,10 @@ struct faulty {
  * not. */
 bool walk_once(const struct raw *raw, const char *url, const struct faulty *faulty, int nth,
                bool adopted);
+
+/* Walks while a client library's memory runs out, with checks: at each of the first pieces, and then
+ * at one of stride. ROWLOCK_TEST_LONG=1: at each. The library's allocator asks which one fails. */
+void starve_client(const struct raw *raw, const char *url, bool adopted, int each, int stride);
+bool client_memory_fails(void);
 
 #endif
