@@ -3,7 +3,6 @@
  * rowlock_housekeeping, the procedure that sweeps within the database. Its calls beside live
  * traffic are in lock/each_load.c. */
 #include "admin.h"
-
 #include "crowd.h"
 #include "scene.h"
 

@@ -85,7 +85,6 @@ static void missing(const struct contract *c)
     is_result(db, rowlock_install(db), ROWLOCK_OK, "install");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "then the same handle works");
     rowlock_lock_close(lock);
-
     /* Dropped while a handle is in use: it says so instead of going mad. */
     lock = must_lock(db, "dropped");
     drop_tables(c, "missing_", NULL);

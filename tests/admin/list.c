@@ -41,7 +41,6 @@ void contract_list(const struct contract *c)
     tap_is_int(seen.count, MANY, "gives every grant");
     tap_ok(seen.in_order, "each once, in the order of their names' bytes");
     tap_is_int(seen.over, MANY / 2, "expired ones among them, with a negative time remaining");
-
     seen = (struct seen){.in_order = true};
     is_result(db, rowlock_list(db, "ä1204", see_grant, &seen), ROWLOCK_OK,
               "list a name without grant");
@@ -51,7 +50,6 @@ void contract_list(const struct contract *c)
     tap_is_str(seen.last, "a10", "of that name");
     is_result(db, rowlock_list(db, "%", see_grant, &seen), ROWLOCK_OK, "list the name '%%'");
     tap_is_int(seen.count, 1, "which is no pattern");
-
     seen = (struct seen){.in_order = true, .stop_after = 3};
     is_result(db, rowlock_list(db, NULL, see_grant, &seen), ROWLOCK_OK,
               "a callback may stop the list");

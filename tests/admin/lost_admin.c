@@ -2,11 +2,8 @@
  *
  * What gets lost of the calls that are about names, resources and tables; see loss.h. */
 #include "loss.h"
-
 #include "core/db.h"
 #include "quick.h"
-
-/* ---- plain reads */
 
 static bool lose_list(struct loss *l)
 {
@@ -35,8 +32,6 @@ static bool lose_last_grant(struct loss *l)
     loss_result(l, db, rowlock_release(lock), ROWLOCK_OK, "the lock is still held");
     return fired;
 }
-
-/* ---- break */
 
 static void check_broken(struct loss *l, bool fired, int said)
 {
@@ -79,8 +74,6 @@ static bool lose_break(struct loss *l)
     loss_is(l, rowlock_release(victim), ROWLOCK_OK, "who is next is not touched");
     return fired;
 }
-
-/* ---- sweep */
 
 static void make_expired(struct loss *l, int how_many)
 {
@@ -169,8 +162,6 @@ static bool lose_fold(struct loss *l)
     return fired;
 }
 
-/* ---- fence */
-
 static long long seen(const struct loss *l)
 {
     return raw_int(l->raw, l->session,
@@ -202,8 +193,6 @@ static bool lose_fence(struct loss *l)
     return fired;
 }
 
-/* ---- raise */
-
 static bool lose_raise(struct loss *l)
 {
     int64_t highest = -1;
@@ -232,8 +221,6 @@ static bool lose_raise(struct loss *l)
     loss_rival_gets(l, highest);
     return fired;
 }
-
-/* ---- install, into a place of its own */
 
 /* One installs at a time in a PostgreSQL database, and other workers do, too. */
 static bool lost_race(const rowlock_db *db, int said)

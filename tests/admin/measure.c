@@ -2,7 +2,6 @@
  *
  * Figures for monitoring: of all tables, and of the names that match a pattern. */
 #include "contract.h"
-
 #include "scene.h"
 
 static const char PREFIX[] = "measuring_";
@@ -101,8 +100,6 @@ static void of_all(const struct contract *c, rowlock_db *db)
            "floor, last sweep and version are those of the tables");
     is_result(db, rowlock_measure(db, NULL), ROWLOCK_EINVAL, "an output is needed");
 }
-
-/* ---- names */
 
 struct names {
     char text[200];

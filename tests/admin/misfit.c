@@ -5,8 +5,6 @@
  * may crash, and no grant may be believed. */
 #include "contract.h"
 
-#include "public.h"
-
 #define MYSQL_HEAD                                                                                 \
     "CREATE PROCEDURE sh_grant(p_name VARBINARY(255), p_permits INT, p_owner VARBINARY(255), "     \
     "p_request BIGINT, p_ttl BIGINT, p_host VARBINARY(255), p_pid BIGINT, "                        \

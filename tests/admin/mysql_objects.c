@@ -11,8 +11,6 @@ static rowlock_verdict objects_of(rowlock_db *db)
     return check_item(db, "objects").verdict;
 }
 
-/* ---- a copy */
-
 static const char *const tables[] = {"locks", "waiters", "tokens",  "fences",
                                      "once",  "walks",   "members", "meta"};
 enum { TABLES = COUNT(tables) };
@@ -85,8 +83,6 @@ static void copied(const struct contract *c)
     raw_run(c->raw, session, "DROP DATABASE rowlock_copy");
 }
 
-/* ---- other bodies */
-
 static const char OUR_RENEW[] =
     "PROCEDURE obj_renew(p_name VARBINARY(255), p_slot BIGINT, p_owner VARBINARY(255), "
     "p_token BIGINT, p_ttl BIGINT)";
@@ -157,8 +153,6 @@ static void remade_under_load(const struct contract *c)
     tap_is_int(child_join(child), 0, "which is told of no failure");
 }
 
-/* ---- events */
-
 static void event_is(rowlock_db *db, rowlock_verdict verdict, const char *value, const char *advice,
                      const char *what)
 {
@@ -195,8 +189,6 @@ static void events(const struct contract *c)
     c->raw->close(session);
     rowlock_db_close(db);
 }
-
-/* ---- somebody else's */
 
 static void refused(const char *url, const char *what)
 {

@@ -3,7 +3,6 @@
  * What a sweep removes and what it leaves, and how counters of idle names go into the floor.
  * Sweeps beside live traffic are in lock/each_load.c. */
 #include "admin.h"
-
 #include "crowd.h"
 #include "scene.h"
 
@@ -51,13 +50,11 @@ static void removes_what_is_over(const struct contract *c, rowlock_db *db)
     how.dry_run = 1;
     sweeps(c, db, &how, EXPIRED, EXPIRED + LIVE, "dry");
     tap_is_int(seen.count, EXPIRED, "a dry run reports each");
-
     rowlock_lock *lock = must_lock(db, "bystander");
     is_result(db, try_lock(lock, 30000), ROWLOCK_OK, "acquire beside many expired locks");
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "and release");
     rowlock_lock_close(lock);
     tap_is_int(rows(c), EXPIRED + LIVE, "sweeps nothing by the way");
-
     seen = (struct seen){.in_order = true, .stop_after = 1};
     how.dry_run = 0;
     sweeps(c, db, &how, BATCH, EXPIRED + LIVE - BATCH, "until a callback stops it: one batch");
@@ -121,8 +118,6 @@ static void renewed_meanwhile(const struct contract *c, const char *url)
     tap_is_int(sweeper.swept, 1, "the other one was swept");
     db_exec(c->raw, c->url, "DELETE FROM %slocks", PREFIX);
 }
-
-/* ---- rows between others */
 
 /* Every seventh row is over, and the name of thirty has a row for each slot. */
 static void sweeps_scattered(const struct contract *c, rowlock_db *db, bool reports)
@@ -256,8 +251,6 @@ static void folds_many(const struct contract *c, rowlock_db *db)
     tap_is_int(db_int(c->raw, c->url, "SELECT token_floor FROM %smeta", PREFIX), 5000,
                "the floor does not sink");
 }
-
-/* ---- a counter sweep beside grants */
 
 static int rounds(void)
 {

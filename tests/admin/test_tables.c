@@ -23,8 +23,6 @@ static const char *error_text(void)
     return err.text;
 }
 
-/* ---- using them */
-
 static void test_unusable(struct script_answer meta, const char *what, const char *advice)
 {
     begin();
@@ -152,14 +150,12 @@ static void test_upgrade(void)
     tap_is_int(script_count(OP_INSTALL), 2, "is made again, and after a lost answer once more");
     tap_ok(seen[0] == 0 && seen[1] == 1, "which is told once");
     rowlock_db_close(db);
-
     begin_over_drift();
     options.dry_run = 1;
     tap_is_int(rowlock_upgrade(db, &options), ROWLOCK_OK, "a dry run");
     tap_is_int(script_count(OP_INSTALL), 0, "changes nothing");
     tap_is_int(seen[0], 1, "and tells what is to be done");
     rowlock_db_close(db);
-
     begin_over_drift();
     options.dry_run = 0;
     options.deadline_ms = 1;
@@ -169,7 +165,6 @@ static void test_upgrade(void)
     tap_ok(strstr(error_text(), "make routine rowlock_wake") != NULL, "the text says for what: %s",
            error_text());
     rowlock_db_close(db);
-
     begin_over_drift();
     script_always(OP_INSTALL, FAILS(RLK_DENIED));
     tap_is_int(rowlock_upgrade(db, &options), ROWLOCK_EDENIED, "a missing privilege is told");

@@ -3,7 +3,6 @@
  * Runs the subjects of the contract one after the other. Has words that several of them use. The
  * checks are in the files of the subjects. */
 #include "contract.h"
-
 #include "tables.h"
 
 /* A program tests one database. */

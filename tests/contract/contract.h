@@ -7,7 +7,6 @@
 #define CONTRACT_H
 
 #include "public.h"
-
 #include "quick.h"
 #include "raw.h"
 #include "tap.h"

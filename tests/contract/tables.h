@@ -8,8 +8,6 @@
 
 #include "contract.h"
 
-#include "public.h"
-
 /* Names of columns; values. */
 #define NAMES(...)        \
     (const char *const[]) \

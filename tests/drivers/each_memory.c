@@ -2,7 +2,6 @@
  *
  * Every allocation of the library made to fail in turn; see memory.h. */
 #include "memory.h"
-
 #include "fail_alloc.h"
 #include "each.h"
 #include "tap.h"

@@ -76,7 +76,6 @@ static void unreachable(const struct contract *c)
     OWNED(text) char *url = url_at(c, "127.0.0.1:1", "x"); /* nobody listens there */
     is_refused(url, ROWLOCK_ECONN, "a port where nobody listens");
     free(url);
-
     /* The kernel takes the connection, but nobody ever answers. */
     struct sockaddr_in address = {.sin_family = AF_INET};
     socklen_t size = sizeof address;

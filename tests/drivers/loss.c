@@ -15,8 +15,6 @@
 
 enum { GRACE_MS = 3000, RECONNECT_MS = 8000, GENEROUS_MS = 30000 };
 
-/* ---- one case */
-
 /* Time limits are longer on a slow machine, but a test has 900 seconds. */
 static int64_t stretched(const struct loss *l, int64_t ms)
 {
@@ -132,8 +130,6 @@ void loss_pass_before(const struct loss *l)
         loss_pass(l);
 }
 
-/* ---- checks */
-
 bool loss_result(const struct loss *l, const rowlock_db *db, int got, int want, const char *what)
 {
     return loss_is(l, got, want, "%s%s%s", what, got == want ? "" : ": ",
@@ -165,8 +161,6 @@ void loss_read_said(const struct loss *l, const rowlock_db *db, bool fired, int 
     bool lost = fired && l->mode == NOT_RECONNECTING;
     loss_result(l, db, said, lost ? ROWLOCK_ECONN : ROWLOCK_OK, "a read is never uncertain");
 }
-
-/* ---- what the tables say */
 
 long long loss_rows(const struct loss *l)
 {
@@ -270,8 +264,6 @@ void loss_gone_or_explained(struct loss *l, const char *owner)
             "and expires as it was asked for");
     l->explained++;
 }
-
-/* ---- surroundings */
 
 static void drop_tables(struct loss *l)
 {

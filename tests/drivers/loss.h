@@ -6,7 +6,6 @@
 #ifndef LOSS_H
 #define LOSS_H
 
-#include "public.h"
 #include <stdbool.h>
 #include <stdint.h>
 

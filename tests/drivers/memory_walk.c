@@ -2,7 +2,6 @@
  *
  * A walk through the library while something fails; see memory_walk.h. */
 #include "memory_walk.h"
-
 #include "quick.h"
 #include "tap.h"
 
@@ -80,8 +79,6 @@ static const struct step {
     {"acquire for close", ACQUIRE, WALKED, 0, 0},
 };
 
-/* ---- one step */
-
 static int open_db(struct walk *w)
 {
     rowlock_error err = ROWLOCK_ERROR_INIT;
@@ -155,8 +152,6 @@ static int call(struct walk *w, const struct step *step)
         abort();
     }
 }
-
-/* ---- all of them */
 
 static bool is_clean(const struct walk *w, int result)
 {
@@ -283,8 +278,6 @@ bool walk_once(const struct raw *raw, const char *url, const struct faulty *faul
            walk(raw, url, faulty, nth, adopted, 5000) ||
            walk(raw, url, faulty, nth, adopted, 30000);
 }
-
-/* ---- a client library's memory */
 
 static int failing, asked;
 static bool counting;

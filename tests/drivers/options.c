@@ -103,7 +103,6 @@ static void sizes(const struct contract *c, rowlock_db *db, rowlock_lock *lock)
     newer.known.wait_ms = -77;
     is_result(db, rowlock_acquire(lock, &newer.known), ROWLOCK_OK,
               "of options of an older header no more is read than it had");
-
     rowlock_db *other = must_open(c->url);
     rowlock_lock *rival = must_lock(other, rowlock_lock_name(lock));
     is_result(other, try_lock(rival, TTL_MS), ROWLOCK_BUSY, "a rival is told BUSY");

@@ -50,8 +50,6 @@ static bool is_mysql(const struct loss *l)
     return strcmp(l->raw->name, "mysql") == 0;
 }
 
-/* ---- calls */
-
 static int call(struct kill *k)
 {
     switch (k->waiting->verb) {
@@ -89,8 +87,6 @@ static bool is_done(const struct kill *k)
     }
 }
 
-/* ---- interrupting */
-
 /* A session that waits, or one that is at work, by the name of the tables in its statement. */
 static bool find_session(struct loss *l, bool waits, char *id, size_t cap)
 {
@@ -118,8 +114,6 @@ static void interrupt_session(struct loss *l, const char *id, enum interruption 
                  how == KILLED ? "terminate" : "cancel", id);
     l->raw->run(l->session, sql, ignored, sizeof ignored);
 }
-
-/* ---- one case */
 
 static int call_in_thread(void *argument)
 {
@@ -337,8 +331,6 @@ static void hammer(struct loss *l, enum interruption how)
     loss_ok(l, h.rising, "each with a higher token");
     loss_is(l, loss_rows(l), 0, "nothing is left behind");
 }
-
-/* ---- workers */
 
 static atomic_int next_job;
 

@@ -121,7 +121,6 @@ static void test_crash(void)
     tap_is_int(try_lock(held, TTL_MS) | try_lock(quiet_one, TTL_MS), ROWLOCK_OK, "two are held");
     int64_t token = rowlock_lock_token(held);
     control("crash");
-
     hurry(db);
     int64_t began = clock_ms();
     fails_soon(db, rowlock_renew(held, 0), began, "renewing on a crashed server fails");
@@ -133,7 +132,6 @@ static void test_crash(void)
     fails_soon(db, rowlock_release(held), began, "releasing fails");
     tap_is_int(rowlock_lock_token(held), token, "the lock is still held then");
     open_fails_soon("a crashed server");
-
     control("start");
     relax(db);
     is_result(db, rowlock_verify(held), ROWLOCK_OK, "a grant survives the crash");
@@ -317,7 +315,6 @@ static void test_freeze(void)
     while (is_unreachable(rowlock_release(wanted)))
         ;
     control("freeze");
-
     int64_t began = clock_ms();
     int said = rowlock_renew(held, 0);
     fails_soon(db, said, began, "renewing on a frozen server fails");
@@ -326,7 +323,6 @@ static void test_freeze(void)
     said = try_lock(wanted, TTL_MS);
     fails_soon(other, said, began, "acquiring fails");
     open_fails_soon("a frozen server");
-
     control("thaw");
     relax(db);
     relax(other);

@@ -17,14 +17,6 @@ static const char *folder(void)
     return tmp ? tmp : "/tmp";
 }
 
-static char *file_url(const char *name)
-{
-    char *url = NULL;
-    if (asprintf(&url, "sqlite:%s/%s", folder(), name) < 0)
-        abort();
-    return url;
-}
-
 static void is_refused(const char *url, const char *what)
 {
     rowlock_db *db = NULL;
@@ -49,7 +41,7 @@ static int mode_of(const char *url, const char *beside)
 {
     char path[600];
     struct stat file;
-    snprintf(path, sizeof path, "%s%s", url + strlen("sqlite:"), beside);
+    snprintf(path, sizeof path, "%s%s", path_of(url), beside);
     return stat(path, &file) == 0 ? (int)(file.st_mode & 07777) : -1;
 }
 
@@ -70,11 +62,11 @@ static void private_file(void)
     tap_is_int(mode_of(url, "-wal"), 0600, "so is its journal");
     tap_is_int(mode_of(url, "-shm"), 0600, "and its index");
     access_is(db, ROWLOCK_FINE, "check finds that right");
-    chmod(url + strlen("sqlite:"), 0644);
+    chmod(path_of(url), 0644);
     access_is(db, ROWLOCK_WARNING, "a user who may read the file can block all writers");
-    chmod(url + strlen("sqlite:"), 0606);
+    chmod(path_of(url), 0606);
     access_is(db, ROWLOCK_BAD, "who may write it can forge a grant");
-    chmod(url + strlen("sqlite:"), 0600);
+    chmod(path_of(url), 0600);
     struct stat kept;
     stat(folder(), &kept);
     chmod(folder(), 0777);
@@ -89,7 +81,7 @@ static void private_by_link(void)
 {
     mode_t before = umask(0);
     OWNED(text) char *link = file_url("link.db"), *url = file_url("behind-link.db");
-    if (symlink("behind-link.db", link + strlen("sqlite:")) != 0)
+    if (symlink("behind-link.db", path_of(link)) != 0)
         abort();
     must_install(link);
     tap_is_int(mode_of(url, ""), 0600, "a file made through a symbolic link is as private");
@@ -101,7 +93,7 @@ static void trap(const char *sql, const char *what)
 {
     rowlock_verdict worst = ROWLOCK_FINE;
     OWNED(text) char *url = file_url("trap.db");
-    unlink(url + strlen("sqlite:"));
+    unlink(path_of(url));
     must_install(url);
     OWNED(db) rowlock_db *db = must_open(url);
     is_result(db, rowlock_check(db, NULL, NULL, &worst), ROWLOCK_OK, "check");
@@ -194,7 +186,7 @@ static void deleted_file(void)
     OWNED(db) rowlock_db *db = must_open(url);
     OWNED(lock) rowlock_lock *lock = must_lock(db, "deleted");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "a lock is held in a file");
-    unlink(url + strlen("sqlite:"));
+    unlink(path_of(url));
     int result = rowlock_renew(lock, 0);
     tap_ok(result == ROWLOCK_ESCHEMA || result == ROWLOCK_LOST,
            "a file that was deleted is not used any more (%s)", rowlock_result_name(result));
@@ -210,7 +202,6 @@ static void journal_modes(const struct contract *c)
     tap_is_str(mode, "wal", "a new file is made with a write-ahead log");
     c->raw->close(session);
     free(url);
-
     url = file_url("theirs.db");
     db_exec(c->raw, url, "CREATE TABLE theirs (n)");
     must_install(url);
@@ -271,7 +262,6 @@ static void application_is_reading(const struct contract *c, sqlite3 *conn)
     sqlite3_reset(statement);
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "after it the lock is granted");
     sqlite3_finalize(statement);
-
     sqlite3_set_authorizer(conn, say_no, NULL);
     rowlock_lock *other = must_lock(db, "forbidden");
     is_result(db, try_lock(other, TTL_MS), ROWLOCK_EDENIED,
@@ -330,7 +320,7 @@ static void lists_by_key(void)
     OWNED(lock) rowlock_lock *lock = must_lock(db, "listed");
     sqlite3 *conn = NULL;
     tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_OK, "a lock is granted");
-    sqlite3_open(url + strlen("sqlite:"), &conn);
+    sqlite3_open(path_of(url), &conn);
     is_by_key(conn, db, RLK_STEP_LIST, "a list of the grants of a name");
     is_by_key(conn, db, RLK_STEP_WAITERS, "a list of the waiters for a name");
     sqlite3_close(conn);

@@ -131,14 +131,11 @@ static void test_class(size_t call, size_t class)
 {
     rowlock_lock *lock = NULL;
     rowlock_db *db = prepare(call, &lock);
-    struct script_answer answer = FAILS(classes[class].class);
-    answer.native = 1234;
-    answer.sqlstate = "XX123";
-    script_always(calls[call].op, answer);
+    script_always(calls[call].op, ANSWER(.class = classes[class].class, .native = 1234,
+                                         .sqlstate = "XX123", .text = "the server's own words"));
     int before = script_count(calls[call].op);
     int result = call_for(calls[call].op, db, lock);
     int sent = script_count(calls[call].op) - before;
-
     tap_is_int(result, expected(call, class), "%s at '%s' gives %s", classes[class].name,
                calls[call].action, rowlock_result_name(expected(call, class)));
     if (result < 0)
@@ -182,8 +179,6 @@ static void test_own_words(void)
         finish(db, lock);
     }
 }
-
-/* ---- opening, and looking at the tables */
 
 static void test_opening(void)
 {

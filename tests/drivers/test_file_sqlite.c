@@ -16,18 +16,8 @@ static char folder[200];
 
 static char *url_of(const char *name)
 {
-    char *url = NULL;
-    if (asprintf(&url, "sqlite:%s/%s", folder, name) < 0)
-        abort();
-    return url;
+    return strdup(textf("sqlite:%s/%s", folder, name));
 }
-
-static const char *path_of(const char *url)
-{
-    return url + strlen("sqlite:");
-}
-
-/* ---- what cannot be opened */
 
 static void cannot_open(const char *name, int want, const char *words, const char *what)
 {

@@ -7,8 +7,6 @@
 #include "quick.h"
 #include "tap.h"
 
-/* ---- names */
-
 static int opens(rowlock_db *db, const char *name)
 {
     OWNED(lock) rowlock_lock *lock = (rowlock_lock *)db;
@@ -105,8 +103,6 @@ static void test_names_elsewhere(rowlock_db *db)
     tap_is_int(token, 5, "tells its token");
 }
 
-/* ---- copying */
-
 static void test_copying(void)
 {
     static const struct {
@@ -164,9 +160,7 @@ static void test_long_errors(rowlock_db *db)
     memset(words, 'w', sizeof words);
     words[sizeof words - 1] = '\0';
     OWNED(lock) rowlock_lock *lock = must_lock(db, name);
-    struct script_answer answer = FAILS(RLK_STANDBY);
-    answer.text = words;
-    script_next(OP_ACQUIRE, answer);
+    script_next(OP_ACQUIRE, ANSWER(.class = RLK_STANDBY, .text = words));
     tap_is_int(rowlock_acquire(lock, NULL), ROWLOCK_EREADONLY, "the longest error");
     rowlock_error err = error_of(db);
     tap_ok(strstr(err.text, "use a server that takes writes") != NULL, "still says what to do");
@@ -174,8 +168,6 @@ static void test_long_errors(rowlock_db *db)
                err.action[strlen(err.action) - 1] == '\'',
            "and names the lock in full");
 }
-
-/* ---- what things are called */
 
 static void test_result_names(void)
 {
@@ -207,8 +199,6 @@ static void test_version(void)
              ROWLOCK_VERSION_PATCH);
     tap_is_str(rowlock_version(), want, "the library's version is the header's");
 }
-
-/* ---- the log */
 
 static int lines;
 static char last_line[1000];

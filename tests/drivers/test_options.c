@@ -8,8 +8,6 @@
 
 #define DAY_MS INT64_C(86400000)
 
-/* ---- of a connection */
-
 static rowlock_error err;
 
 static int opens(const rowlock_db_options *options)
@@ -114,8 +112,6 @@ static void test_db_url_parameters(void)
                "what options may not say a URL may not either");
 }
 
-/* ---- structs of other headers */
-
 static void test_sizes(void)
 {
     struct {
@@ -174,8 +170,6 @@ static void test_refused_acquire(void)
                "a refused acquire");
     tap_is_str(script_calls(), "", "sends nothing");
 }
-
-/* ---- of a sweep */
 
 static void test_sweep_limits(void)
 {

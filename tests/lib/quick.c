@@ -299,6 +299,17 @@ char *url_with(const char *url, const char *parameter)
     return whole;
 }
 
+char *file_url(const char *name)
+{
+    const char *folder = getenv("TMPDIR");
+    return strdup(textf("sqlite:%s/%s", folder ? folder : "/tmp", name));
+}
+
+const char *path_of(const char *url)
+{
+    return url + strlen("sqlite:");
+}
+
 int64_t clock_ms(void)
 {
     struct timespec now;

@@ -4,9 +4,7 @@
  * nothing, progress, long values, violated constraints, and what it costs. One row is in versions.c.
  */
 #include "tables.h"
-
 #include "scene.h"
-
 #include "faultproxy.h"
 
 enum { UNTOUCHED = -1000, FIRST = 1 };
@@ -381,8 +379,6 @@ static void same_to_the_database(const struct site *s)
     rowlock_table_close(t);
 }
 
-/* ---- the application's own SQL */
-
 static void kinds_of_parameters(const struct site *s)
 {
     struct load l = load_new(30);
@@ -399,8 +395,6 @@ static void kinds_of_parameters(const struct site *s)
     rowlock_table_close(t);
     load_free(&l);
 }
-
-/* ---- progress */
 
 struct progress {
     size_t done[20];
@@ -461,8 +455,6 @@ static void progress_stops(const struct site *s, rowlock_table *t, bool all_or_n
     load_free(&l);
 }
 
-/* ---- long values */
-
 static char *long_text(size_t length, char last)
 {
     char *text = malloc(length + 1);
@@ -511,8 +503,6 @@ static void long_values(const struct site *s, size_t rows, size_t length, int ch
     free(other);
     load_free(&l);
 }
-
-/* ---- violated constraints */
 
 /* Two rows, of different chunks, are refused. */
 static void rows_are_named(const struct load *l, bool all_or_nothing)

@@ -15,8 +15,6 @@
 #include "quick.h"
 #include "tap.h"
 
-#include "public.h"
-
 #include <limits.h>
 #include <pthread.h>
 #include <signal.h>
@@ -35,10 +33,8 @@ struct crowded {
     const char *const conflicts[4]; /* in the text of an error of the database's; ends with NULL */
     const char *prepare, *restore; /* SQL around all of it, or NULL */
     const char *begin_to_write; /* that no other can come between reading and writing */
-    /* Of the table. */
-    int brief_rows, whole_rows;
-    /* Of each process that sends batches. */
-    int brief_rounds, whole_rounds;
+    /* Brief, and whole: rows of the table, rounds of each process that sends batches. */
+    int rows[2], rounds[2];
 };
 
 #define LEVEL "SET SESSION TRANSACTION ISOLATION LEVEL "
@@ -52,10 +48,8 @@ static struct crowded crowds[] = {
         .prepare = "ALTER ROLE CURRENT_USER SET deadlock_timeout = '20ms'",
         .restore = "ALTER ROLE CURRENT_USER RESET deadlock_timeout",
         .begin_to_write = "BEGIN",
-        .brief_rows = 10000,
-        .whole_rows = 100000,
-        .brief_rounds = 4,
-        .whole_rounds = 30,
+        .rows = {10000, 100000},
+        .rounds = {4, 30},
     },
     /* A deadlock, a lock timeout, and a row newer than the snapshot where the server minds that. */
     {
@@ -63,10 +57,8 @@ static struct crowded crowds[] = {
         .ways = {{LEVEL "REPEATABLE READ", "BEGIN"}, {LEVEL "READ COMMITTED", "BEGIN"}},
         .conflicts = {"1213 ", "1205 ", "1020 "},
         .begin_to_write = "BEGIN",
-        .brief_rows = 10000,
-        .whole_rows = 100000,
-        .brief_rounds = 4,
-        .whole_rounds = 20,
+        .rows = {10000, 100000},
+        .rounds = {4, 20},
     },
     /* Fewer rows: a file has one writer at a time, who sends them one by one. All others wait for him. */
     {
@@ -74,10 +66,8 @@ static struct crowded crowds[] = {
         .ways = {{NULL, "BEGIN"}, {NULL, "BEGIN IMMEDIATE"}},
         .conflicts = {"database is locked"},
         .begin_to_write = "BEGIN IMMEDIATE",
-        .brief_rows = 4000,
-        .whole_rows = 10000,
-        .brief_rounds = 4,
-        .whole_rounds = 15,
+        .rows = {4000, 10000},
+        .rounds = {4, 15},
     },
 };
 
@@ -361,8 +351,6 @@ static void change_by_hand(struct person *p)
     }
 }
 
-/* ---- by rowlock_retry */
-
 struct sum {
     struct person *p;
     int rows[2];
@@ -529,8 +517,6 @@ static int walk(void *argument)
     return result == ROWLOCK_OK ? 0 : 1;
 }
 
-/* ---- in our own process */
-
 static struct {
     struct person people[PEOPLE], walker;
     pid_t pids[PEOPLE], walker_pid;
@@ -627,7 +613,6 @@ static void judge(const struct crowd *crowd)
     tap_is_int(wrong_rows(crowd, wrong_version), 0,
                "and its version has moved by one with each of these changes");
     tap_is_int(wrong_rows(crowd, "c.walked <> 1"), 0, "the walk has changed every row once");
-
     /* So that the above is known to show something. */
     db_exec(crowd->how->raw, crowd->url, "UPDATE crowded SET amount = amount - 1 WHERE id = 17");
     db_exec(crowd->how->raw, crowd->url, "UPDATE crowded SET version = version + 1 WHERE id < 3");
@@ -653,8 +638,6 @@ static void judge_people(const struct crowd *crowd)
              crowd->rounds * ROW_ROUNDS * 3, (long long)crowd->report.conflicts);
 }
 
-/* ---- the whole */
-
 static struct crowd *new_crowd(const struct crowded *how, const char *url, int rows, int rounds)
 {
     struct crowd *crowd = load_memory(sizeof *crowd);
@@ -671,8 +654,8 @@ static struct crowd *new_crowd(const struct crowded *how, const char *url, int r
 static void run_crowd(const struct crowded *how, const char *url)
 {
     unsigned seed = load_seed();
-    int rows = load_count(how->brief_rows, how->whole_rows, how->brief_rows);
-    int rounds = load_count(how->brief_rounds, how->whole_rounds, 3);
+    int rows = load_count(how->rows[0], how->rows[1], how->rows[0]);
+    int rounds = load_count(how->rounds[0], how->rounds[1], 3);
     struct crowd *crowd = new_crowd(how, url, rows, rounds);
     crowd->began_ms = clock_ms();
     crowd->kills = load_count(BRIEF_KILLS, WHOLE_KILLS, BRIEF_KILLS);

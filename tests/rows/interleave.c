@@ -5,7 +5,6 @@
  * taken, or while our statement waits for it. Each such meeting is a line of a table. Nothing is
  * left to luck: where we are to wait, the other goes on when the server says that we do. */
 #include "tables.h"
-
 #include "scene.h"
 
 #include <stdatomic.h>
@@ -155,8 +154,6 @@ static const struct meeting {
     {AT(L_DE), U | T | E | R, CHANGE, WAITING, ROLLS_BACK, ROWLOCK_CONFLICT},
 };
 
-/* ---- a meeting */
-
 enum { FIRST = 1, OURS = 7, THEIRS = 100, ROW = 2, GIVE_UP_MS = 20000 };
 
 struct stagecraft {
@@ -254,8 +251,6 @@ static int call(void *argument)
     k->done = true;
     return 0;
 }
-
-/* ---- waiting */
 
 /* A file has no server to ask: is our thread asleep? */
 static bool is_asleep(int thread)
@@ -432,8 +427,6 @@ static void play(struct stagecraft *k)
     if (k->result == k->m->want)
         row_stands(k);
 }
-
-/* ---- all of them */
 
 static bool open_stage(struct stagecraft *k, const struct contract *c, enum stage stage)
 {

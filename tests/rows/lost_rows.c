@@ -3,7 +3,6 @@
  * What gets lost of the calls about rows and once keys; see loss.h. What is told is the truth in the
  * table. OK: done exactly once. EUNCERTAIN: once or not at all. All else: not at all. */
 #include "loss.h"
-
 #include "quick.h"
 
 enum { ROWS = 5, NEW = 7, STALE_VERSION = 9 };
@@ -57,8 +56,6 @@ static void open_table(struct deal *d)
                 "the table is opened");
 }
 
-/* ---- what the table says */
-
 static long long cell(const struct loss *l, int id, const char *column)
 {
     return raw_int(l->raw, l->session, "SELECT coalesce(max(%s), -1) FROM %srows WHERE id = %d",
@@ -73,8 +70,6 @@ static void check_truth(const struct loss *l, int result, bool done, bool undone
     else if (result != ROWLOCK_EUNCERTAIN)
         loss_ok(l, undone, "row %d: %s, so nothing is done", id, rowlock_result_name(result));
 }
-
-/* ---- changes of rows */
 
 static void check_row(const struct loss *l, enum change what, const rowlock_change *change)
 {
@@ -146,8 +141,6 @@ static void check_read(struct deal *d)
         loss_is(d->l, d->row.version, 1, "as it is");
 }
 
-/* ---- attempts */
-
 static int add_one(struct deal *d, int64_t id, int lock)
 {
     rowlock_value one = rowlock_int(id), value = rowlock_int(1);
@@ -180,8 +173,6 @@ static int call_retry(struct deal *d)
 {
     return rowlock_retry(d->db, add_to_two, d, NULL, NULL);
 }
-
-/* ---- a walk */
 
 /* Somebody changes row 3 between its reading and its writing, once. */
 static int add_in_walk(void *context, const rowlock_row *row, rowlock_value *values)
@@ -226,8 +217,6 @@ static void check_walk(struct deal *d)
         loss_is(l, cell(l, id, "version"), id == 3 ? 3 : 2, "row %d, by its version", id);
     }
 }
-
-/* ---- once */
 
 static int claim(struct deal *d)
 {

@@ -2,8 +2,6 @@
  *
  * Every allocation of the calls about rows and once-keys made to fail in turn: what is said of
  * each row is the truth, and what was not done goes well when it is done again. See memory.h. */
-#include "public.h"
-
 #include "fail_alloc.h"
 #include "memory.h"
 #include "quick.h"
@@ -55,8 +53,6 @@ static int call_open_adding(struct round *r)
 {
     return open_one(r, "n = n + ?", &r->adding);
 }
-
-/* ---- rows */
 
 static void prepare(struct round *r, int64_t version, int64_t after)
 {

@@ -5,7 +5,6 @@
  * held too long. What was applied is told as applied, and nothing is applied twice.
  */
 #include "tables.h"
-
 #include "scene.h"
 
 enum { ROWS = 3, HELD_MS = 300 };
@@ -22,8 +21,6 @@ static rowlock_table *open_rows(const struct site *s)
     return must_describe(s, TABLE(.name = "obs_rows", .key = NAMES("id"), .columns = NAMES("n"),
                                   .first_version = 1));
 }
-
-/* ---- triggers */
 
 static void trigger_postgres(const struct site *s, const char *when, const char *body)
 {
@@ -129,8 +126,6 @@ static void triggers(const struct site *s)
         other_keys(s, 13, ROWLOCK_EUNCERTAIN, "OK, EUNCERTAIN, EUNCERTAIN");
 }
 
-/* ---- row policies */
-
 /* Row 2 may be read, and not written. */
 static void policies(const struct contract *c)
 {
@@ -176,8 +171,6 @@ static void policies(const struct contract *c)
     site_run(&s, "DROP ROLE obs_reader");
 }
 
-/* ---- versions beyond 64 bits */
-
 static void odd_version(const struct site *s, enum op op)
 {
     struct few f;
@@ -199,8 +192,6 @@ static void bits(const struct site *s)
                   s->db, TABLE(.name = "obs_bits", .key = NAMES("id"), .columns = NAMES("n")), &t),
               ROWLOCK_EINVAL, "rows are not told apart by bits");
 }
-
-/* ---- an adopted session */
 
 static void session_limit(const struct contract *c)
 {

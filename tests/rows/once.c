@@ -497,8 +497,6 @@ static void other_tables(const struct contract *c)
     ask_close(&a);
 }
 
-/* ---- sweeping */
-
 static void make_older(const struct asking *a, const char *key, long long seconds)
 {
     site_run(&a->site,
@@ -550,8 +548,6 @@ static void sweeps(const struct contract *c)
     site_run(&a.site, "DELETE FROM rowlock_once");
     ask_close(&a);
 }
-
-/* ---- listed and forgotten */
 
 struct listed {
     int count, stop_at;

@@ -3,7 +3,6 @@
  * Statements about the application's own tables, and the transactions around them, as a driver
  * carries them out. What is made of that for whoever uses the library is not here. */
 #include "scene.h"
-
 #include "fail_alloc.h"
 #include "core/core.h"
 
@@ -166,8 +165,6 @@ static void stand(const struct desk *d, int rows, int sum, const char *what)
                       "FROM query_rules"),
                rows * 1000 + sum, "%s: %s", d->whose, what);
 }
-
-/* ---- tables */
 
 /* Its rules are there to be broken; rows from 1 to so many. */
 static void make_rules(const struct contract *c, int rows)
@@ -449,8 +446,6 @@ static void failed_inside(struct desk *d)
          "closed begin bad=INVALID rollback add:9@outside");
 }
 
-/* ---- the application's transaction */
-
 static void stays_in_theirs(const struct contract *c)
 {
     struct desk d = open_desk(c, true);
@@ -486,8 +481,6 @@ static void left_as_it_was(const struct contract *c)
     tap_is_str(after, before, "with all settings as they were, and nothing left prepared");
 }
 
-/* ---- transactions that the database ends */
-
 /* What a conflict clause of the table's does to the transaction. */
 static void ended_by_a_rule(const struct contract *c)
 {
@@ -502,30 +495,20 @@ static void ended_by_a_rule(const struct contract *c)
 
 /* ---- SQLite's files */
 
-static char *new_file(const char *name)
-{
-    char *url = NULL;
-    const char *tmp = getenv("TMPDIR");
-    if (asprintf(&url, "sqlite:%s/%s", tmp ? tmp : "/tmp", name) < 0)
-        abort();
-    unlink(url + strlen("sqlite:"));
-    return url;
-}
-
 static void no_file_yet(const struct contract *c)
 {
-    OWNED(text) char *url = new_file("query-nothing.db");
+    OWNED(text) char *url = file_url("query-nothing.db");
     struct desk d = {.c = c, .whose = "no file", .db = must_open(url)};
     play(&d, "nothing is there", "closed begin=INVALID commit=NO_TX bad=INVALID");
     tap_is_str(d.call.text, "there is no such file yet", "and told why");
-    tap_ok(access(url + strlen("sqlite:"), F_OK) != 0, "nor was one made");
+    tap_ok(access(path_of(url), F_OK) != 0, "nor was one made");
     close_desk(&d);
 }
 
 /* Without WAL who reads is in the way of a commit. */
 static void reader_in_the_way(const struct contract *c)
 {
-    OWNED(text) char *url = new_file("query-reader.db");
+    OWNED(text) char *url = file_url("query-reader.db");
     struct contract here = *c;
     here.url = url;
     make_rules(&here, 1);
@@ -545,7 +528,6 @@ static void reader_in_the_way(const struct contract *c)
     tap_is_int(raw_int(c->raw, reader, "SELECT n FROM query_rules"), 1, "and it is done");
     c->raw->close(reader);
     close_desk(&d);
-    unlink(url + strlen("sqlite:"));
 }
 
 /* Rows cannot be given for want of memory: alone the change is undone, in a transaction all of it is. */
@@ -570,8 +552,6 @@ static void no_memory_for_rows(const struct contract *c)
     close_desk(&d);
 }
 
-/* ---- all of it */
-
 static void one_kind_of_connection(const struct contract *c, bool adopted)
 {
     static void (*const parts[])(struct desk * d) = {
@@ -584,8 +564,6 @@ static void one_kind_of_connection(const struct contract *c, bool adopted)
         close_desk(&d);
     }
 }
-
-/* ---- our own statements */
 
 /* A connection is not slower than others because it once met no tables, as the one that makes them does. */
 static void prepared_after_install(const struct contract *c)

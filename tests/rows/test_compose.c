@@ -76,8 +76,6 @@ static const struct rlk_text *compose(const char *template, const struct rlk_sha
     return rlk_compose(table, shape);
 }
 
-/* ---- the caller's own SQL */
-
 #define QUOTES                   \
     "a = '?', \"b?\" = 'it''s ?" \
     "?', n = "
@@ -132,8 +130,6 @@ static void test_counting(void)
                "signs that begin no comment");
 }
 
-/* ---- texts are kept */
-
 static void test_kept(void)
 {
     static const rowlock_kind texts[] = {ROWLOCK_TEXT}, ints[] = {ROWLOCK_INT};
@@ -170,8 +166,6 @@ static void test_unknown(void)
                "a placeholder that nobody knows is nothing");
     close_table();
 }
-
-/* ---- what stands in sql/ */
 
 /* Braces of ours are gone, and parentheses come in pairs; names and texts in quotes left out. */
 static bool is_whole(const char *sql)

@@ -7,8 +7,6 @@
 #include "quick.h"
 #include "tap.h"
 
-#include "public.h"
-
 enum { TTL_MS = 10000, TOO_LONG = 60 };
 
 static rowlock_db *db;
@@ -28,8 +26,6 @@ static void end(void)
     rowlock_table_close(table);
     rowlock_db_close(db);
 }
-
-/* ---- grants */
 
 static void test_tokens(void)
 {
@@ -56,8 +52,6 @@ static void test_long_renewal(void)
     rowlock_lock_close(lock);
     end();
 }
-
-/* ---- what would go on for ever */
 
 /* Of several locks it is asked who is in the way; that takes the connection away each time. */
 static void test_wait_ends(void)
@@ -126,8 +120,6 @@ static void test_pages(void)
     tap_is_int(walk(2), ROWLOCK_ESERVER, "a number of rows that is none");
     end();
 }
-
-/* ---- shapes */
 
 static void test_checkpoints(void)
 {

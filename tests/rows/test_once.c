@@ -10,8 +10,6 @@
 static rowlock_db *db;
 static rowlock_once *once;
 
-/* ---- the key as it stands */
-
 static struct {
     bool gone, done;
 } row;
@@ -32,8 +30,6 @@ static void give_key(struct rlk_query *query)
                                    rowlock_int(0)};
     query->each(query->context, cells, COUNT(cells));
 }
-
-/* ---- calls */
 
 static int claim(void)
 {
@@ -90,8 +86,6 @@ static int forget(void)
 {
     return rowlock_once_forget(db, "a key");
 }
-
-/* ---- one answer that fails */
 
 static const struct failure {
     const char *what;

@@ -37,8 +37,6 @@ static void end(void)
     rowlock_db_close(db);
 }
 
-/* ---- attempts */
-
 /* What attempts say in turn, the last again and again, and when. */
 static struct {
     int says[3];
@@ -75,8 +73,6 @@ static rowlock_retry_options options_of(int32_t attempts)
     rowlock_retry_options options = *OPTIONS(retry, .attempts = attempts);
     return options;
 }
-
-/* ---- how often, how long */
 
 static void test_attempts(void)
 {
@@ -144,8 +140,6 @@ static void test_deadline(void)
     tap_ok(rlk_now_us() - from_us <= 102000, "ends with it"); /* poll() counts whole milliseconds */
     end();
 }
-
-/* ---- answers that fail */
 
 #define READ(version) ROWS(3, rowlock_int(1), rowlock_null(), rowlock_int(version))
 
@@ -274,8 +268,6 @@ static void test_failure(const struct failure *f)
     tap_ok(db->witness == NULL, "nobody wants a witness any more");
     end();
 }
-
-/* ---- an attempt that is left by a jump */
 
 static jmp_buf outside;
 

@@ -91,8 +91,6 @@ static int update_all_or_nothing(size_t count)
     return update_with(count, how);
 }
 
-/* ---- plays */
-
 static const struct {
     const char *word;
     struct script_answer answer;
@@ -261,8 +259,6 @@ static int update_twice(size_t count)
     keys[count - 1] = keys[0];
     return rowlock_update(table, changes, count, NULL);
 }
-
-/* ---- the plays */
 
 #define PLAY(dialect, call, count, steps, want, what) \
     SAYS(dialect, call, count, steps, want, NULL, what)

@@ -25,8 +25,6 @@ static struct {
 static rowlock_db *db;
 static rowlock_table *table;
 
-/* ---- what the database answers */
-
 static void give_cells(struct rlk_query *query, int64_t id)
 {
     const rowlock_value cells[] = {rowlock_int(id), rowlock_int(0), rowlock_int(VERSION)};
@@ -69,14 +67,10 @@ static void give_update(struct rlk_query *query)
 
 static void give_checkpoint(struct rlk_query *query)
 {
-    const rowlock_value cells[] = {rowlock_int(world.step),
-                                   rowlock_text(world.position),
-                                   rowlock_text(world.pending),
-                                   rowlock_int(0),
-                                   rowlock_int(0),
-                                   rowlock_int(0),
-                                   rowlock_int(0),
-                                   rowlock_int(0)};
+    rowlock_value cells[8] = {rowlock_int(world.step), rowlock_text(world.position),
+                              rowlock_text(world.pending)};
+    for (int i = 3; i < COUNT(cells); i++)
+        cells[i] = rowlock_int(0);
     if (world.begun)
         query->each(query->context, cells, COUNT(cells));
 }
@@ -94,8 +88,6 @@ static void end_checkpoint(struct rlk_query *query)
     query->changed = world.begun;
     world.begun = false;
 }
-
-/* ---- a walk */
 
 static int each(void *context, const rowlock_row *row, rowlock_value *values)
 {
@@ -200,8 +192,6 @@ static void test_lost_for_good(void)
     end();
 }
 
-/* ---- checkpoints */
-
 static void set_checkpoint(const char *position, const char *pending)
 {
     world.begun = true;
@@ -275,8 +265,6 @@ static void test_carried_on(void)
     tap_is_int(script_count(OP_ROW_UPDATE), 3, "nothing is written after that");
     end();
 }
-
-/* ---- cancels */
 
 static enum script_op cancelled_at;
 

@@ -17,8 +17,6 @@ struct manual {
     int blocks_run;
 };
 
-/* ---- the document */
-
 static char *read_document(void)
 {
     static const char path[] = "docs/VERSIONS.md";
@@ -101,8 +99,6 @@ static int blocks_of(const struct manual *m)
     return count;
 }
 
-/* ---- the table */
-
 static void make_prices(const struct manual *m)
 {
     site_table(&m->s, "prices",
@@ -127,8 +123,6 @@ static rowlock_table *open_prices(const struct manual *m)
     return must_open_table(&m->s, "prices", NAMES("price"));
 }
 
-/* ---- a column */
-
 static void ask_file_of(const struct manual *m, char *out, size_t cap)
 {
     snprintf(out, cap, "%s", "not asked");
@@ -150,8 +144,6 @@ static void add_column(struct manual *m)
     row_becomes(&m->s, t, UPDATE, 42, price_of("19.90"), 1, ROWLOCK_OK, 2,
                 "what a writer without versions did is not noticed yet, and");
 }
-
-/* ---- a trigger for those who do not know it */
 
 /* The three rows are changed at once, the second with a version that it has not. */
 static void change_three(const struct manual *m, rowlock_table *t, enum op op, int step,
@@ -216,8 +208,6 @@ static void first_batch_of_a_session(struct manual *m)
     rowlock_db_close(own.db);
 }
 
-/* ---- a trigger that always adds one */
-
 static void always(const struct manual *m)
 {
     bool exact = is_postgres(m->s.c); /* it alone tells what triggers made of the row */
@@ -241,8 +231,6 @@ static void always(const struct manual *m)
         site_run(&m->s, "DROP FUNCTION always()");
 }
 
-/* ---- columns that do not count */
-
 static void some_columns(struct manual *m)
 {
     site_run(&m->s, "INSERT INTO prices (id, price, version) VALUES (60, 1, 1)");
@@ -261,8 +249,6 @@ static void some_columns(struct manual *m)
     change_three(m, t, INSERT, 0, "EXISTS, EXISTS, EXISTS", "an insert of three");
 }
 
-/* ---- first versions */
-
 static void first_versions(struct manual *m)
 {
     run_block(m, "default");
@@ -271,8 +257,6 @@ static void first_versions(struct manual *m)
                CLOCK_VERSION,
            "a row that is made in plain SQL begins at the clock");
 }
-
-/* ---- by hand */
 
 static void price_is(const struct manual *m, const char *want, const char *what)
 {

@@ -99,8 +99,6 @@ static rowlock_value value_back(const struct site *s, const char *words)
     return value_of(s, arrow ? arrow + 4 : words);
 }
 
-/* ---- comparing */
-
 /* What a value does not use of itself is zero. */
 static bool equals(const rowlock_value *a, const rowlock_value *b)
 {
@@ -138,8 +136,6 @@ static bool row_has(rowlock_table *t, int64_t id, const rowlock_value *want)
              wanted);
     return false;
 }
-
-/* ---- a column */
 
 static rowlock_table *open_values(const struct site *s, const char *set)
 {
@@ -246,8 +242,6 @@ static void try_column(const struct site *s, const struct trial *trial)
         bad_value(s, t, trial->type, &bad);
     }
 }
-
-/* ---- columns */
 
 #define HOSTILE                                                                                  \
     "text it's \"quoted\"", "text back\\slash\\\\ \\n \\u0041 \\x", "text {brace},{,}",          \
@@ -458,8 +452,6 @@ static void columns(const struct site *s)
     if (is_postgres(s->c))
         own_types(s, false);
 }
-
-/* ---- keys */
 
 struct key_trial {
     int databases;

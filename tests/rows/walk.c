@@ -600,8 +600,6 @@ static void killed(const struct contract *c)
     }
 }
 
-/* ---- keys of all kinds */
-
 /* Cut short again and again: the key goes through the checkpoint each time. */
 static void walk_keys(const struct contract *c, const char *const *key, const char *what)
 {
@@ -638,8 +636,6 @@ static void composite_keys(const struct contract *c)
     site_run(&s, "UPDATE walk_keys SET n = 0, version = 1");
     walk_keys(c, NAMES("z", "a", "b"), "three columns in another order");
 }
-
-/* ---- a child that a callback forks */
 
 /* For the first row, and for one that met a conflict, which is computed inside a transaction. */
 static int fork_here(struct tour *tour, int64_t id, int64_t n)
