@@ -194,14 +194,6 @@ static void passes_over(const struct contract *c)
     tap_is_int(all_rows(c, PREFIX), KINDS, "the next run takes them");
 }
 
-static void claim_key(const struct contract *c, int64_t expires_us)
-{
-    db_exec(c->raw, c->url,
-            "INSERT INTO %sonce (name, fingerprint, claim, token, expires, done, changed) "
-            "VALUES ('%s', '', 7, 0, %lld, false, 1)",
-            PREFIX, KEY, (long long)expires_us);
-}
-
 static int keys_of_others(const struct contract *c)
 {
     return (int)db_int(c->raw, c->url,
@@ -211,7 +203,10 @@ static int keys_of_others(const struct contract *c)
 static void one_at_a_time(const struct contract *c)
 {
     leave_rows(c, PREFIX, 4);
-    claim_key(c, wall_clock_us() + DAY_US);
+    db_exec(c->raw, c->url,
+            "INSERT INTO %sonce (name, fingerprint, claim, token, expires, done, changed) "
+            "VALUES ('%s', '', 7, 0, %lld, false, 1)",
+            PREFIX, KEY, (long long)(wall_clock_us() + DAY_US));
     keep_house(c, "30");
     tap_is_int(all_rows(c, PREFIX), KINDS * 4 + 1,
                "while another run has the claim, it removes nothing");

@@ -308,7 +308,6 @@ static void checked_before_install(const struct contract *c)
     tap_ok(!f.further, "and no more");
 }
 
-/* Pitfalls 12, 18 and 33. */
 static void one_index(const struct contract *c)
 {
     const char *query = "SELECT count(*) FROM pragma_index_list('rowlock_locks')";

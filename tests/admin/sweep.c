@@ -95,7 +95,7 @@ static int sweep_in_thread(void *argument)
     return result;
 }
 
-/* Pitfall 30: what is renewed while the sweep is waiting for it stays. */
+/* What is renewed while the sweep is waiting for it stays. */
 static void renewed_meanwhile(const struct contract *c, const char *url)
 {
     leave_rows(c, "renewed ", 1, wall_clock_us() - HOUR_US);
@@ -165,15 +165,6 @@ static void passes_over(const struct contract *c, rowlock_db *db, bool reports)
     db_exec(c->raw, c->url, "DELETE FROM %slocks", PREFIX);
 }
 
-static void passes_over_adopted(const struct contract *c)
-{
-    OWNED(session) void *session = c->raw->open(c->url);
-    OWNED(db) rowlock_db *db = adopt_with(c, session, PREFIX);
-    passes_over(c, db, false);
-    passes_over(c, db, true);
-}
-
-/* Pitfall 57: counters of idle names are forgotten, tokens are not repeated. */
 /* idle_ms as in the options; -1 is never. */
 static void counts_counters(rowlock_db *db, int64_t idle_ms, bool dry, bool some, const char *what)
 {
@@ -199,7 +190,7 @@ static int64_t use_often(rowlock_db *db, rowlock_lock *lock, int times)
     return token;
 }
 
-/* Pitfall 57: counters of idle names are forgotten, tokens are not repeated. */
+/* Counters of idle names are forgotten, tokens are not repeated. */
 enum { IDLE_MS = 1200 * 1000, IDLE_SINCE_US = 1800 * 1000 * 1000 };
 
 static void folds(const struct contract *c, rowlock_db *db)
@@ -333,11 +324,6 @@ static void close_gate(struct folder *f)
             PREFIX, PREFIX);
 }
 
-static void open_gate(struct folder *f)
-{
-    raw_run(f->c->raw, f->gate, is_postgres(f->c) ? "COMMIT" : "DO RELEASE_LOCK('sweep gate')");
-}
-
 static bool is_held_up(void *context)
 {
     const struct folder *f = context;
@@ -371,7 +357,7 @@ static void granted_meanwhile(const struct contract *c, const char *url)
     struct helper *helper = helper_start(fold, &f);
     tap_ok(comes_true(is_held_up, &f), "a counter sweep has looked");
     raw_run(c->raw, session, "COMMIT");
-    open_gate(&f);
+    raw_run(c->raw, f.gate, is_postgres(c) ? "COMMIT" : "DO RELEASE_LOCK('sweep gate')");
     helper_join(helper);
     is_result(f.db, f.result, ROWLOCK_OK, "when the grant is committed it goes on");
     tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM %stokens WHERE name = 'a'", PREFIX), 0,
@@ -398,12 +384,14 @@ void contract_sweep(const struct contract *c)
     removes_what_is_over(c, db);
     holder_finds_out(c, db);
     renewed_meanwhile(c, url);
-    sweeps_scattered(c, db, false);
-    sweeps_scattered(c, db, true);
-    if (c->has_server) {
-        passes_over(c, db, false);
-        passes_over(c, db, true);
-        passes_over_adopted(c);
+    for (int reports = 0; reports <= 1; reports++) {
+        sweeps_scattered(c, db, reports);
+        if (!c->has_server)
+            continue;
+        OWNED(session) void *session = c->raw->open(c->url);
+        OWNED(db) rowlock_db *adopted = adopt_with(c, session, PREFIX);
+        passes_over(c, db, reports);
+        passes_over(c, adopted, reports);
     }
     folds(c, db);
     folds_many(c, db);

@@ -206,16 +206,11 @@ static void each_step(const struct contract *c)
 
 /* ---- what the other subjects do not reach, or not soon */
 
-static int one_heartbeat(void *context)
+static bool heartbeats(void *context)
 {
     const struct contract *c = context;
     return db_int(c->raw, c->url, "SELECT max(renewals) FROM rowlock_locks WHERE name = 'kept'") >
            0;
-}
-
-static bool heartbeats(void *context)
-{
-    return one_heartbeat(context) != 0;
 }
 
 static void keeper(const struct contract *c)
@@ -378,11 +373,10 @@ static void walk(const struct contract *c)
 {
     const rowlock_value two[] = {rowlock_text("a"), rowlock_text("b")};
     OWNED(site) struct site s = site_open(c);
-    rowlock_walk_options how = *OPTIONS(walk, .name = "traps", .each = raise_n, .chunk = 2);
-    site_table(&s, "trap_rows", "id varchar(9) PRIMARY KEY, n INT, version BIGINT NOT NULL");
-    site_run(&s, "INSERT INTO trap_rows VALUES ('a', 1, 1), ('b', 1, 1), ('c', 1, 1)");
-    OWNED(table) rowlock_table *t = must_open_table(&s, "trap_rows", NAMES("n"));
-    is_result(s.db, rowlock_walk(t, &how, NULL), ROWLOCK_OK, "a walk");
+    OWNED(table) rowlock_table *t = trap_rows(&s, "varchar(9)", "BIGINT");
+    is_result(s.db,
+              rowlock_walk(t, OPTIONS(walk, .name = "traps", .each = raise_n, .chunk = 2), NULL),
+              ROWLOCK_OK, "a walk");
     site_finds(&s, "3", "by all rows", "SELECT count(*) FROM trap_rows WHERE n = 2");
     is_result(s.db, rowlock_read_many(t, two, 2, 0, ignore_row, NULL), ROWLOCK_OK, "two are read");
 }
@@ -442,13 +436,6 @@ static void subjects(const struct contract *traps)
     contract_types(&c);
 }
 
-/* An upgrade makes the routines again, without the sequences. */
-static void is_mended(const struct contract *c)
-{
-    OWNED(db) rowlock_db *db = must_open(c->url);
-    is_result(db, rowlock_upgrade(db, NULL), ROWLOCK_OK, "an upgrade");
-}
-
 static void none_taken(const struct contract *c)
 {
     const char *const *isolation = scene_isolations(c);
@@ -468,7 +455,9 @@ static void none_taken(const struct contract *c)
     scene_drop_table(c);
     others(c);
     operators(c);
-    is_mended(c);
+    /* It makes the routines again, without the sequences. */
+    OWNED(db) rowlock_db *db = must_open(c->url);
+    is_result(db, rowlock_upgrade(db, NULL), ROWLOCK_OK, "an upgrade");
     all_were_run(c);
 }
 

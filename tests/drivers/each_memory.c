@@ -5,7 +5,6 @@
 #include "fail_alloc.h"
 #include "each.h"
 #include "tap.h"
-#include "memory_walk.h"
 
 enum { FAR_TOO_OFTEN = 1000, FIRST = 6, EVERY = 7 };
 

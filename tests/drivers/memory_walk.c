@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A walk through the library while something fails; see memory_walk.h. */
-#include "memory_walk.h"
+ * A walk through the library while something fails; see memory.h. */
+#include "memory.h"
 #include "quick.h"
 #include "tap.h"
 
@@ -198,11 +198,6 @@ static bool take(struct walk *w, const struct step *step)
     return w->good = false;
 }
 
-static void expire(struct walk *w)
-{
-    db_exec(w->raw, w->url, "UPDATE walk_locks SET expires = 1 WHERE name = 'expired'");
-}
-
 /* Gone by itself in a moment. To wait takes longer than all else: once something has failed
  * before, and was done again, nobody need wait. */
 static void hold_for_a_moment(struct walk *w)
@@ -220,7 +215,7 @@ static void take_all(struct walk *w)
     enum { STEPS = COUNT(steps) };
     for (int i = 0; i < STEPS; i++) {
         if (steps[i].verb == THEN_EXPIRE)
-            expire(w);
+            db_exec(w->raw, w->url, "UPDATE walk_locks SET expires = 1 WHERE name = 'expired'");
         else if (steps[i].verb == THEN_SOMEBODY_HOLDS)
             hold_for_a_moment(w);
         else if (!take(w, &steps[i]))

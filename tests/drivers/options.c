@@ -181,7 +181,6 @@ static int use_in_child(void *argument)
     return 99;
 }
 
-/* Pitfall 58. */
 void contract_fork(const struct contract *c)
 {
     rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;

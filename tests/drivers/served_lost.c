@@ -77,13 +77,6 @@ static bool was_slow(struct loss *l, int64_t begin_ms)
            faultproxy_slowest_us(l->proxy) > loss_deadline_ms(l) * 1000 / 4;
 }
 
-/* Fewer cases at a time from now on. */
-static void crowd_less(void)
-{
-    if (atomic_fetch_sub(&all.crowd, FEWER) <= LEAST + FEWER)
-        all.crowd = LEAST;
-}
-
 static bool lose(struct loss *l, const struct job *job)
 {
     l->patience = 1;
@@ -104,7 +97,9 @@ static bool lose(struct loss *l, const struct job *job)
         }
         tap_drop();
         tap_note("%s: again, on a slow machine", l->text);
-        crowd_less();
+        /* Fewer cases at a time from now on. */
+        if (atomic_fetch_sub(&all.crowd, FEWER) <= LEAST + FEWER)
+            all.crowd = LEAST;
         l->explained = explained;
         loss_clean(l);
     }

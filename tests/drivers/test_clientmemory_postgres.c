@@ -31,7 +31,7 @@ int main(void)
 
 #include "quick.h"
 #include "raw.h"
-#include "memory_walk.h"
+#include "memory.h"
 
 /* ---- malloc() and its like, before the C library's */
 

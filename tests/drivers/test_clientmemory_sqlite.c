@@ -9,7 +9,7 @@
 #include "quick.h"
 #include "raw.h"
 #include "tap.h"
-#include "memory_walk.h"
+#include "memory.h"
 
 static void *lean_malloc(int size)
 {

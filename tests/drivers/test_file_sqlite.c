@@ -186,13 +186,6 @@ static void test_open_folder(void)
 
 /* ---- a full disk: a small one of our own, which only the superuser can have */
 
-static bool have_small_disk(const char *at)
-{
-    return mkdir(at, 0755) == 0 && unshare(CLONE_NEWNS) == 0 &&
-           mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
-           mount("rowlock", at, "tmpfs", 0, "size=512k") == 0;
-}
-
 static void fill_disk(const char *at)
 {
     char path[300], block[512];
@@ -215,7 +208,9 @@ static void free_disk(const char *at)
 static int on_small_disk(const char *at, char url[300])
 {
     snprintf(url, 300, "sqlite:%s/locks.db", at);
-    if (!have_small_disk(at))
+    if (mkdir(at, 0755) != 0 || unshare(CLONE_NEWNS) != 0 ||
+        mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+        mount("rowlock", at, "tmpfs", 0, "size=512k") != 0)
         return CANNOT_SET_UP;
     must_install(url);
     return FINE;

@@ -70,13 +70,6 @@ static rowlock_table *open_rows(const struct site *s, const char *set)
                                .columns = NAMES("n", "note"), .set = set, .first_version = FIRST));
 }
 
-static void make_table(const struct site *s)
-{
-    site_table(s, "bat_rows",
-               "id INT PRIMARY KEY, n INT, note VARCHAR(100), version BIGINT NOT NULL, "
-               "CHECK (n < 1000000)");
-}
-
 /* Rows 1 to n of version FIRST. */
 static void fill(const struct site *s, int n)
 {
@@ -167,15 +160,6 @@ static void all_sizes(const struct site *s, rowlock_table *t)
 
 enum { MIXED = 60 };
 
-/* Of five rows two are as they should be; the others are newer, older, or gone. */
-static void mix(const struct site *s)
-{
-    fill(s, MIXED);
-    site_run(s, "UPDATE bat_rows SET version = %d WHERE id %% 5 = 1", FIRST + 3);
-    site_run(s, "UPDATE bat_rows SET version = %d WHERE id %% 5 = 2", FIRST - 1);
-    site_run(s, "DELETE FROM bat_rows WHERE id %% 5 = 3");
-}
-
 /* What the row of this change says afterwards. */
 static const char *mixed_says(enum op op, bool all_or_nothing, const rowlock_change *change)
 {
@@ -242,7 +226,11 @@ static void mixed_outcomes(const struct site *s, rowlock_table *t, enum op op, i
 {
     char before[400];
     struct load l = load_new(MIXED);
-    mix(s);
+    /* Of five rows two are as they should be; the others are newer, older, or gone. */
+    fill(s, MIXED);
+    site_run(s, "UPDATE bat_rows SET version = %d WHERE id %% 5 = 1", FIRST + 3);
+    site_run(s, "UPDATE bat_rows SET version = %d WHERE id %% 5 = 2", FIRST - 1);
+    site_run(s, "DELETE FROM bat_rows WHERE id %% 5 = 3");
     digest(s, before, sizeof before);
     int result =
         change_rows(t, op, l.changes, l.n, HOW(.chunk = chunk, .all_or_nothing = all_or_nothing));
@@ -752,7 +740,9 @@ static void round_trips(const struct site *s)
 void contract_batches(const struct contract *c)
 {
     OWNED(site) struct site s = site_open(c);
-    make_table(&s);
+    site_table(&s, "bat_rows",
+               "id INT PRIMARY KEY, n INT, note VARCHAR(100), version BIGINT NOT NULL, "
+               "CHECK (n < 1000000)");
     OWNED(table) rowlock_table *t = open_rows(&s, NULL);
     all_sizes(&s, t);
     all_mixed(&s, t);

@@ -10,7 +10,6 @@
 enum { TTL_MS = 10000, TOO_LONG = 60 };
 
 static rowlock_db *db;
-static rowlock_table *table;
 
 static void begin(const char *dialect)
 {
@@ -18,13 +17,6 @@ static void begin(const char *dialect)
     script_dialect(dialect);
     script_jump();
     db = script_open(NULL);
-    table = must_prices(db, "price");
-}
-
-static void end(void)
-{
-    rowlock_table_close(table);
-    rowlock_db_close(db);
 }
 
 static void test_tokens(void)
@@ -38,7 +30,7 @@ static void test_tokens(void)
     tap_is_int(rowlock_acquire_all(locks, 2, NULL, NULL), ROWLOCK_EUNCERTAIN, "one among several");
     tap_is_int(rowlock_lock_token(locks[1]), 0, "is not believed either");
     close_locks(locks[0], locks[1]);
-    end();
+    rowlock_db_close(db);
 }
 
 static void test_long_renewal(void)
@@ -50,7 +42,7 @@ static void test_long_renewal(void)
     tap_is_int(rowlock_renew(lock, 0), ROWLOCK_OK, "a renewal for longer than was asked for");
     tap_is_int(rowlock_lock_remaining_ms(lock), TTL_MS, "counts for no longer than that");
     rowlock_lock_close(lock);
-    end();
+    rowlock_db_close(db);
 }
 
 /* Of several locks it is asked who is in the way; that takes the connection away each time. */
@@ -63,7 +55,7 @@ static void test_wait_ends(void)
     tap_is_int(rowlock_acquire_all(locks, 2, OPTIONS(acquire, .wait_ms = 1000), NULL),
                ROWLOCK_TIMEOUT, "a wait ends, even if the connection is lost after each try");
     close_locks(locks[0], locks[1]);
-    end();
+    rowlock_db_close(db);
 }
 
 static void test_sweeps_end(void)
@@ -77,70 +69,13 @@ static void test_sweeps_end(void)
         tap_is_int(rowlock_sweep(db, NULL, &report), ROWLOCK_OK, "a sweep that finds no end");
         tap_is_int(script_count(ops[i]), 3600, "ends after an hour");
         tap_is_int(report.waiters + report.counters, 500 * 3600, "and tells what it did");
-        end();
+        rowlock_db_close(db);
     }
     begin("sqlite");
     script_always(OP_ONCE_SWEEP, ANSWER(.changed = 500, .takes_us = 1000000));
     tap_is_int(rowlock_once_sweep(db, 1, 0, &removed), ROWLOCK_OK, "one of keys");
     tap_is_int(removed, 500 * 3600, "likewise");
-    end();
-}
-
-static int see_row(void *context, const rowlock_row *row, rowlock_value *values)
-{
-    (void)context, (void)row, (void)values;
-    return 1;
-}
-
-static int walk(int chunk)
-{
-    return rowlock_walk(table, OPTIONS(walk, .name = "walk", .each = see_row, .chunk = chunk),
-                        NULL);
-}
-
-static void test_pages(void)
-{
-    rowlock_value row[] = {rowlock_int(1), rowlock_decimal("1"), rowlock_int(7),
-                           rowlock_int(2), rowlock_decimal("1"), rowlock_int(7),
-                           rowlock_int(3), rowlock_decimal("1"), rowlock_int(7)};
-    begin("sqlite");
-    script_always(OP_ROWS_COUNT, ANSWER(ROWS(1, rowlock_int(1))));
-    script_next(OP_ROWS_PAGE, ANSWER(.cells = row, .width = 3, .rows = 3));
-    tap_is_int(walk(2), ROWLOCK_ESERVER, "a page with more rows than were asked for");
-    script_next(OP_ROWS_PAGE, ANSWER(.cells = row, .width = 2, .rows = 1));
-    tap_is_int(walk(2), ROWLOCK_ESERVER, "one without versions");
-    script_next(OP_ROWS_PAGE, ANSWER(.cells = row, .width = 3, .rows = 2));
-    script_next(OP_ROWS_PAGE, ANSWER(.cells = row, .width = 3, .rows = 2));
-    script_always(OP_WALK_SAVE, ANSWER(.changed = 1));
-    script_always(OP_WALK_LOAD, ANSWER(.rows = 0));
-    int before = script_count(OP_ROWS_PAGE);
-    tap_is_int(walk(2), ROWLOCK_ESERVER, "one that ends where the one before it ended");
-    tap_is_int(script_count(OP_ROWS_PAGE) - before, 2, "is not asked for again");
-    script_always(OP_ROWS_COUNT, ANSWER(ROWS(1, rowlock_text("many"))));
-    tap_is_int(walk(2), ROWLOCK_ESERVER, "a number of rows that is none");
-    end();
-}
-
-static void test_checkpoints(void)
-{
-    static const char HEAD[] = "\"home\".\"prices\" (\"id\")\n";
-    static const char *const keys_of[] = {"i", "i1", "x", "t6", "i1 ", "\n", "i1\ni"};
-    begin("sqlite");
-    script_always(OP_ROWS_COUNT, ANSWER(ROWS(1, rowlock_int(1))));
-    for (size_t i = 0; i < COUNT(keys_of); i++) {
-        script_next(OP_WALK_LOAD,
-                    ANSWER(ROWS(8, rowlock_int(1), rowlock_text(HEAD), rowlock_text(keys_of[i]),
-                                rowlock_int(0), rowlock_int(0), rowlock_int(0), rowlock_int(0),
-                                rowlock_int(0))));
-        tap_is_int(walk(2), ROWLOCK_EINVAL, "pending keys that end too early: %zu", i);
-    }
-    script_next(OP_WALK_LOAD, ANSWER(ROWS(2, rowlock_int(1), rowlock_text(HEAD))));
-    tap_is_int(walk(2), ROWLOCK_ESCHEMA, "a checkpoint with too few columns");
-    script_next(OP_WALK_LOAD,
-                ANSWER(ROWS(8, rowlock_int(1), rowlock_null(), rowlock_null(), rowlock_int(0),
-                            rowlock_int(0), rowlock_int(0), rowlock_int(0), rowlock_int(0))));
-    tap_is_int(walk(2), ROWLOCK_ESCHEMA, "one that is NULL");
-    end();
+    rowlock_db_close(db);
 }
 
 static int see_record(void *context, const rowlock_once_record *record)
@@ -171,7 +106,7 @@ static void test_once(void)
     tap_is_int(rowlock_once_list(db, NULL, see_record, &seen), ROWLOCK_ESCHEMA,
                "with a time that is none");
     tap_is_int(seen, 0, "nothing is told of either");
-    end();
+    rowlock_db_close(db);
 }
 
 /* The columns are there, but no parameter's kind is; or not even those. */
@@ -207,7 +142,7 @@ static void test_table(void)
                "a table of which not all is told");
     script_next(OP_TABLE, ANSWER(.give = give_narrow));
     tap_is_int(rowlock_table_open(db, &about, &other), ROWLOCK_ESERVER, "or with too few columns");
-    end();
+    rowlock_db_close(db);
 }
 
 int main(void)
@@ -217,8 +152,6 @@ int main(void)
     test_long_renewal();
     test_wait_ends();
     test_sweeps_end();
-    test_pages();
-    test_checkpoints();
     test_once();
     test_table();
     return tap_done();

@@ -99,13 +99,6 @@ static int blocks_of(const struct manual *m)
     return count;
 }
 
-static void make_prices(const struct manual *m)
-{
-    site_table(&m->s, "prices",
-               "id BIGINT PRIMARY KEY, price DECIMAL(10,2), note VARCHAR(50), seen BIGINT");
-    site_run(&m->s, "INSERT INTO prices (id, price) VALUES (42, 19.90), (43, 5), (44, 7)");
-}
-
 static void version_is(const struct manual *m, int id, const char *want, const char *what)
 {
     site_finds(&m->s, want, what, "SELECT version FROM prices WHERE id = %d", id);
@@ -133,7 +126,9 @@ static void ask_file_of(const struct manual *m, char *out, size_t cap)
 static void add_column(struct manual *m)
 {
     char before[40], after[40];
-    make_prices(m);
+    site_table(&m->s, "prices",
+               "id BIGINT PRIMARY KEY, price DECIMAL(10,2), note VARCHAR(50), seen BIGINT");
+    site_run(&m->s, "INSERT INTO prices (id, price) VALUES (42, 19.90), (43, 5), (44, 7)");
     ask_file_of(m, before, sizeof before);
     run_block(m, "column");
     ask_file_of(m, after, sizeof after);

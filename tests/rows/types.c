@@ -93,12 +93,6 @@ static rowlock_value value_of(const struct site *s, const char *words)
     }
 }
 
-static rowlock_value value_back(const struct site *s, const char *words)
-{
-    const char *arrow = strstr(words, " => ");
-    return value_of(s, arrow ? arrow + 4 : words);
-}
-
 /* What a value does not use of itself is zero. */
 static bool equals(const rowlock_value *a, const rowlock_value *b)
 {
@@ -230,8 +224,9 @@ static void try_column(const struct site *s, const struct trial *trial)
     struct values all = {.count = 0};
     stored = 0;
     for (; trial->good[all.count]; all.count++) {
-        all.in[all.count] = value_of(s, trial->good[all.count]);
-        all.back[all.count] = value_back(s, trial->good[all.count]);
+        const char *words = trial->good[all.count], *arrow = strstr(words, " => ");
+        all.in[all.count] = value_of(s, words);
+        all.back[all.count] = value_of(s, arrow ? arrow + 4 : words);
     }
     site_table(s, "typ_values",
                textf("id INT PRIMARY KEY, v %s NULL, version BIGINT NOT NULL", trial->type));

@@ -8,15 +8,11 @@
 
 /* ---- outcomes */
 
-static const char *row_text(const struct contract *c)
-{
-    return is_sqlite(c) ? "n || ' ' || coalesce(note, 'NULL') || ' ' || version"
-                        : "CONCAT(n, ' ', COALESCE(note, 'NULL'), ' ', version)";
-}
-
 static void row_is(const struct site *s, int id, const char *want, const char *what)
 {
-    site_finds(s, want, what, "SELECT %s FROM ver_rows WHERE id = %d", row_text(s->c), id);
+    const char *row = is_sqlite(s->c) ? "n || ' ' || coalesce(note, 'NULL') || ' ' || version"
+                                      : "CONCAT(n, ' ', COALESCE(note, 'NULL'), ' ', version)";
+    site_finds(s, want, what, "SELECT %s FROM ver_rows WHERE id = %d", row, id);
 }
 
 static void make_rows(const struct site *s)

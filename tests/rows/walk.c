@@ -310,6 +310,8 @@ static int cancel_inside(struct tour *tour, int64_t id, int64_t n)
 
 /* ---- walks from the first row to the last */
 
+#define WRITTEN_ONCE "SELECT count(*) FROM walk_rows WHERE n = 1 AND version = 2"
+
 static const struct trip {
     const char *what;
     int rows, ttl_ms;
@@ -331,8 +333,7 @@ static const struct trip {
     {"beside a writer", .rows = SOME, .hook = interfere, .conflicts = SOME / 10, .again = SOME / 10,
      .finds = {{"300", "the writer's work is there",
                 "SELECT count(*) FROM walk_rows WHERE n = 1001 AND version = 3"},
-               {"2700", "all others are written once",
-                "SELECT count(*) FROM walk_rows WHERE n = 1 AND version = 2"}}},
+               {"2700", "all others are written once", WRITTEN_ONCE}}},
     {"while rows come and go: those that were read and then deleted are told of", .rows = SOME,
      .hook = move_rows, .conflicts = 2, .failed = 2, .again = 1, .failed_as = ROWLOCK_GONE,
      .failed_sum = 20 + 40,
@@ -342,27 +343,23 @@ static const struct trip {
                 "SELECT count(*) FROM walk_rows WHERE id = 50000 AND n = 1"},
                {"1", "one made behind is not",
                 "SELECT count(*) FROM walk_rows WHERE id = -5 AND n = 0 AND version = 1"},
-               {"2997", "all others are written once",
-                "SELECT count(*) FROM walk_rows WHERE n = 1 AND version = 2"}}},
+               {"2997", "all others are written once", WRITTEN_ONCE}}},
     /* 508 is computed late, and once more in the transaction that writes rows one by one. */
     {"rows that the table refuses", .rows = FEW, .each = too_much, .conflicts = 1, .failed = 4,
      .again = 2, .failed_as = ROWLOCK_VIOLATION, .failed_sum = 10 + 508 + 777 + 778,
-     .finds = {{"996", "all others are written",
-                "SELECT count(*) FROM walk_rows WHERE n = 1 AND version = 2"},
+     .finds = {{"996", "all others are written", WRITTEN_ONCE},
                {"4", "and they are as they were",
                 "SELECT count(*) FROM walk_rows WHERE (n = 0 AND version = 1) OR (n = 1999 AND "
                 "version = 9)"}}},
     {"a value that its column cannot take", .rows = FEW, .each = misfit, .failed = 1,
      .failed_as = ROWLOCK_EINVAL, .failed_sum = 10,
-     .finds = {{"999", "all others are written",
-                "SELECT count(*) FROM walk_rows WHERE n = 1 AND version = 2"}}},
+     .finds = {{"999", "all others are written", WRITTEN_ONCE}}},
     {"although its connection is lost in the middle of a transaction", .rows = FEW,
      .wants_server = true, .hook = cut_off, .conflicts = 2, .failed = 1, .again = 2,
      .failed_as = ROWLOCK_GONE, .failed_sum = 7,
      .finds = {{"1", "the row that was in conflict is written once",
                 "SELECT count(*) FROM walk_rows WHERE n = 1001 AND version = 3"},
-               {"998", "and so are all others",
-                "SELECT count(*) FROM walk_rows WHERE n = 1 AND version = 2"}}},
+               {"998", "and so are all others", WRITTEN_ONCE}}},
     {"one of two at once", .rows = FEW, .hook = walk_inside},
     {"a chunk that takes longer than the lease, if nobody comes", .rows = FEW, .ttl_ms = SHORT_MS,
      .hook = outlast},
@@ -483,8 +480,8 @@ static void cut_short(const struct contract *c, const struct cut *cut)
     tour.hook = cut->hook;
     goes(&tour, cut->want, cut->what);
     tap_is_int(tour.report.rows, cut->rows, "it has come as far as it says");
-    tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM walk_rows WHERE n = 1 AND version = 2"),
-               cut->rows, "and nothing was written after that");
+    tap_is_int(db_int(c->raw, c->url, WRITTEN_ONCE), cut->rows,
+               "and nothing was written after that");
     tap_is_int(rows_of(c, NAME), 0, "it has no lock any more");
     tour.hook = NULL;
     tour.how.restart = cut->restart;
@@ -555,13 +552,6 @@ static int walk_to_death(void *argument)
     return result == ROWLOCK_OK ? 0 : 1;
 }
 
-/* Nobody waits for the lease of the dead. */
-static void bury(const struct contract *c)
-{
-    OWNED(db) rowlock_db *db = must_open(c->url);
-    is_result(db, rowlock_break(db, NAME, 0, NULL), ROWLOCK_OK, "the dead one's lock is broken");
-}
-
 static void ends_well(const struct contract *c, int resumed)
 {
     OWNED(tour) struct tour tour = tour_open(c);
@@ -594,7 +584,9 @@ static void killed(const struct contract *c)
             struct death death = {c, cases[i].at[k], cases[i].late_at[k]};
             tap_is_int(child_join(child_start(walk_to_death, &death)), 256 + SIGKILL,
                        "a walk is killed %s", cases[i].what);
-            bury(c);
+            OWNED(db) rowlock_db *db = must_open(c->url);
+            is_result(db, rowlock_break(db, NAME, 0, NULL), ROWLOCK_OK,
+                      "the dead one's lock is broken");
         }
         ends_well(c, cases[i].resumed);
     }
