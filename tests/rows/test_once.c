@@ -189,9 +189,31 @@ static void test_failure(const struct failure *f)
     rowlock_db_close(db);
 }
 
+/* Answers that no database means are not believed. */
+static void test_misfits(void)
+{
+    script_reset();
+    script_jump();
+    db = script_open(NULL);
+    once = NULL;
+    script_next(OP_ONCE_LOOK, ANSWER(ROWS(3, rowlock_int(1), rowlock_text(""), rowlock_int(0))));
+    tap_is_int(claim(), ROWLOCK_ESCHEMA, "a claim that answers with too few columns");
+    script_next(OP_ONCE_LOOK, ANSWER(ROWS(4, rowlock_text("1"), rowlock_text(""), rowlock_int(0),
+                                          rowlock_null())));
+    tap_is_int(claim(), ROWLOCK_ESCHEMA, "with a text for a number");
+    script_next(OP_ONCE_LIST, ANSWER(ROWS(2, rowlock_text("key"), rowlock_text(""))));
+    tap_is_int(list(), ROWLOCK_ESCHEMA, "a list with too few columns");
+    script_next(OP_ONCE_LIST, ANSWER(ROWS(7, rowlock_text("key"), rowlock_text(""), rowlock_int(0),
+                                          rowlock_int(0), rowlock_int(0), rowlock_int(INT64_MIN),
+                                          rowlock_int(1))));
+    tap_is_int(list(), ROWLOCK_ESCHEMA, "with a time that is none");
+    rowlock_db_close(db);
+}
+
 int main(void)
 {
     for (size_t i = 0; i < COUNT(failures); i++)
         test_failure(&failures[i]);
+    test_misfits();
     return tap_done();
 }

@@ -488,11 +488,39 @@ static void test_adopted(void)
     end();
 }
 
+/* The columns are there, but no parameter's kind is; or not even those. */
+static void test_table(void)
+{
+    static const char *const key[] = {"id", NULL};
+    const rowlock_table_options *about = OPTIONS(table, .name = "prices", .key = key);
+    const rowlock_value x = rowlock_text("x"), half[] = {rowlock_text("id"),
+                                                         rowlock_text("int"),
+                                                         rowlock_int(1),
+                                                         rowlock_int(9),
+                                                         x,
+                                                         x,
+                                                         x,
+                                                         x,
+                                                         x,
+                                                         rowlock_text("1/1"),
+                                                         x,
+                                                         x};
+    rowlock_table *other;
+    begin("sqlite");
+    script_next(OP_TABLE, ANSWER(.cells = half, .width = 12, .rows = 1));
+    tap_is_int(rowlock_table_open(db, about, &other), ROWLOCK_ESERVER,
+               "a table of which not all is told");
+    script_next(OP_TABLE, ANSWER(.cells = half, .width = 2, .rows = 1));
+    tap_is_int(rowlock_table_open(db, about, &other), ROWLOCK_ESERVER, "or with too few columns");
+    end();
+}
+
 int main(void)
 {
     script_home("sqlite");
     test_plays();
     test_adopted();
     test_told_and_undone();
+    test_table();
     return tap_done();
 }
