@@ -23,7 +23,8 @@ struct tour {
     rowlock_table *t;
     rowlock_walk_options how;
     rowlock_walk_report report;
-    int (*hook)(struct tour *tour, int64_t id, int64_t n);
+    int (*hook)(struct tour *tour, int64_t id);
+    int64_t n; /* of the row */
     int calls; /* of each() */
     int late; /* of those, for rows that met a conflict */
     int children; /* which callbacks have forked, and which got EMISUSE */
@@ -38,12 +39,12 @@ struct tour {
 };
 
 /* Rows of this table that met a conflict were brought beyond a thousand, and are asked for again after all. */
-static bool is_late(struct tour *tour, int64_t id, int64_t n)
+static bool is_late(struct tour *tour, int64_t id)
 {
     bool again = id <= tour->furthest;
     if (!again)
         tour->furthest = id;
-    if (!tour->die_late || again || n < 1000)
+    if (!tour->die_late || again || tour->n < 1000)
         return again;
     return raw_int(tour->site.c->raw, tour->site.look,
                    "SELECT count(*) FROM rowlock_walks WHERE walked = %d", SOME) > 0;
@@ -54,13 +55,14 @@ static int each(void *context, const rowlock_row *row, rowlock_value *values)
     struct tour *tour = context;
     int64_t id = row->key[0].number;
     tour->calls++;
-    tour->late += is_late(tour, id, row->values[0].number);
+    tour->n = row->values[0].number;
+    tour->late += is_late(tour, id);
     if (tour->calls == tour->stop_at)
         return STOPPED;
     if (tour->die_at && tour->die_at == (tour->die_late ? tour->late : tour->calls))
         raise(SIGKILL);
-    int answer = tour->hook ? tour->hook(tour, id, row->values[0].number) : 0;
-    values[0] = rowlock_int(row->values[0].number + 1);
+    int answer = tour->hook ? tour->hook(tour, id) : 0;
+    values[0] = rowlock_int(tour->n + 1);
     return answer;
 }
 
@@ -184,25 +186,24 @@ static void report_is(const struct tour *tour, int64_t rows, int64_t left, int64
 /* ---- what is done to rows while they are walked by */
 
 /* The odd ones, and whole chunks. */
-static int leave_some(struct tour *tour, int64_t id, int64_t n)
+static int leave_some(struct tour *tour, int64_t id)
 {
-    (void)n, (void)tour;
+    (void)tour;
     return id % 2 || id > 9000 ? 1 : 0;
 }
 
 /* Another writes each tenth row after it was read, once. */
-static int interfere(struct tour *tour, int64_t id, int64_t n)
+static int interfere(struct tour *tour, int64_t id)
 {
-    if (id % 10 == 7 && n == 0)
+    if (id % 10 == 7 && tour->n == 0)
         site_run(&tour->site,
                  "UPDATE walk_rows SET n = n + 1000, version = version + 1 WHERE id = %" PRId64,
                  id);
     return 0;
 }
 
-static int move_rows(struct tour *tour, int64_t id, int64_t n)
+static int move_rows(struct tour *tour, int64_t id)
 {
-    (void)n;
     const struct site *s = &tour->site;
     if (id == 10 && tour->late == 0) {
         site_run(s, "DELETE FROM walk_rows WHERE id IN (20, 30, 2000)");
@@ -237,9 +238,8 @@ static int misfit(void *context, const rowlock_row *row, rowlock_value *values)
     return answer;
 }
 
-static int walk_inside(struct tour *tour, int64_t id, int64_t n)
+static int walk_inside(struct tour *tour, int64_t id)
 {
-    (void)n;
     if (id != 1)
         return 0;
     OWNED(tour) struct tour second = tour_open(tour->site.c);
@@ -250,9 +250,9 @@ static int walk_inside(struct tour *tour, int64_t id, int64_t n)
     return 0;
 }
 
-static int outlast(struct tour *tour, int64_t id, int64_t n)
+static int outlast(struct tour *tour, int64_t id)
 {
-    (void)n, (void)tour;
+    (void)tour;
     if (id == 300 || id == 301)
         /* Time: the lease ends by the real clock. It must survive a longer wait, too. */
         sleep_ms(SHORT_MS + 50);
@@ -261,11 +261,11 @@ static int outlast(struct tour *tour, int64_t id, int64_t n)
 
 /* Rows 7 and 17 met a conflict, and 7 is deleted. When 17 is computed again, in a transaction that has found that
  * out, the server ends its connection. */
-static int cut_off(struct tour *tour, int64_t id, int64_t n)
+static int cut_off(struct tour *tour, int64_t id)
 {
     const struct site *s = &tour->site;
-    if ((id == 7 || id == 17) && n == 0)
-        interfere(tour, id, n);
+    if ((id == 7 || id == 17) && tour->n == 0)
+        interfere(tour, id);
     if (id == 900)
         site_run(s, "DELETE FROM walk_rows WHERE id = 7");
     if (tour->late != 1 || id != 17)
@@ -281,9 +281,8 @@ static int cut_off(struct tour *tour, int64_t id, int64_t n)
     return 0;
 }
 
-static int break_lock(struct tour *tour, int64_t id, int64_t n)
+static int break_lock(struct tour *tour, int64_t id)
 {
-    (void)n;
     if (id != 300)
         return 0;
     OWNED(db) rowlock_db *db = must_open(tour->site.c->url);
@@ -292,10 +291,9 @@ static int break_lock(struct tour *tour, int64_t id, int64_t n)
 }
 
 /* A lock is acquired in steps. The walk is cancelled between its grant and the last step. */
-static int cancel_inside(struct tour *tour, int64_t id, int64_t n)
+static int cancel_inside(struct tour *tour, int64_t id)
 {
     rowlock_db *db = tour->site.db;
-    (void)n;
     if (id != 300)
         return 0;
     OWNED(lock) rowlock_lock *lock = must_lock(db, "inside of a walk");
@@ -317,7 +315,7 @@ static const struct trip {
     int rows, ttl_ms;
     bool usual_chunks; /* as many rows in a chunk as there are without a number */
     bool wants_server;
-    int (*hook)(struct tour *tour, int64_t id, int64_t n);
+    int (*hook)(struct tour *tour, int64_t id);
     int (*each)(void *context, const rowlock_row *row, rowlock_value *values);
     int left, conflicts, failed; /* as reported; all others are written */
     int again; /* rows asked for again, at the end */
@@ -454,7 +452,7 @@ static const struct cut {
     const char *what;
     int want;
     int cancel_at, stop_at; /* chunks, calls */
-    int (*hook)(struct tour *tour, int64_t id, int64_t n);
+    int (*hook)(struct tour *tour, int64_t id);
     int rows; /* written until then */
     bool restart;
     bool in_thread; /* the steps of a pool leave no moment between a grant and their end */
@@ -630,9 +628,9 @@ static void composite_keys(const struct contract *c)
 }
 
 /* For the first row, and for one that met a conflict, which is computed inside a transaction. */
-static int fork_here(struct tour *tour, int64_t id, int64_t n)
+static int fork_here(struct tour *tour, int64_t id)
 {
-    interfere(tour, id, n);
+    interfere(tour, id);
     if (id != 1 && tour->late != 1)
         return 0;
     fork_child(tour);
