@@ -311,7 +311,7 @@ void contract_housekeeping(const struct contract *c)
         tap_note("a file has no procedures");
         return;
     }
-    OWNED(text) char *url = fresh_tables(c, PREFIX);
+    free(fresh_tables(c, PREFIX));
     does_what_a_sweep_does(c);
     never(c);
     refuses_wrong_ages(c);

@@ -37,7 +37,7 @@ static void is_refused(const char *url, int want, const char *what)
     is_refused_with(url, want, "", what);
 }
 
-static void no_urls(void)
+static void no_urls(const struct contract *c)
 {
     is_refused(NULL, ROWLOCK_EINVAL, "no URL");
     is_refused("", ROWLOCK_EINVAL, "an empty URL");
@@ -46,34 +46,28 @@ static void no_urls(void)
     is_refused("://", ROWLOCK_EINVAL, "a URL without a scheme");
     is_refused("http://127.0.0.1/", ROWLOCK_EINVAL, "a URL of something else");
     is_refused("oracle://scott@db/x", ROWLOCK_EINVAL, "a database that nobody knows");
+    if (!is_sqlite(c))
+        return;
+    is_refused("sqlite:", ROWLOCK_EINVAL, "no path");
+    is_refused("sqlite://x/y", ROWLOCK_EINVAL, "two slashes");
+    is_refused("sqlite:///tmp/x", ROWLOCK_EINVAL, "three slashes");
+    is_refused("sqlite:/tmp/x?mode=ro", ROWLOCK_EINVAL, "a parameter that is not ours");
 }
 
-/* The URL with another user, or user:password. */
-static char *url_as(const struct contract *c, const char *who)
+/* The URL with another user:password, host:port or database. NULL: the same. */
+static char *url_to(const struct contract *c, const char *who, const char *host_port,
+                    const char *database)
 {
-    char *url = NULL;
-    const char *host = strstr(c->url, "://") + 3, *at = strchr(host, '@');
-    if (asprintf(&url, "%.*s%s@%s", (int)(host - c->url), c->url, who, at ? at + 1 : host) < 0)
-        abort();
-    return url;
-}
-
-/* The URL with another host:port, or another database. */
-static char *url_at(const struct contract *c, const char *host_port, const char *database)
-{
-    char *url = NULL;
-    const char *host = strstr(c->url, "://") + 3, *at = strchr(host, '@');
-    host = at ? at + 1 : host;
-    int before = (int)(host - c->url), length = (int)strcspn(host, "/");
-    if (asprintf(&url, "%.*s%.*s/%s", before, c->url, host_port ? 100 : length,
-                 host_port ? host_port : host, database) < 0)
-        abort();
-    return url;
+    const char *user = strstr(c->url, "://") + 3, *at = strchr(user, '@');
+    const char *host = at ? at + 1 : user, *end = host + strcspn(host, "/");
+    return strdup(textf("%.*s%s%s%.*s/%s", (int)((who ? user : host) - c->url), c->url,
+                        who ? who : "", who ? "@" : "", host_port ? 100 : (int)(end - host),
+                        host_port ? host_port : host, database ? database : end + 1));
 }
 
 static void unreachable(const struct contract *c)
 {
-    OWNED(text) char *url = url_at(c, "127.0.0.1:1", "x"); /* nobody listens there */
+    OWNED(text) char *url = url_to(c, NULL, "127.0.0.1:1", "x"); /* nobody listens there */
     is_refused(url, ROWLOCK_ECONN, "a port where nobody listens");
     free(url);
     /* The kernel takes the connection, but nobody ever answers. */
@@ -86,7 +80,7 @@ static void unreachable(const struct contract *c)
         getsockname(listener, (struct sockaddr *)&address, &size) != 0)
         abort();
     snprintf(host_port, sizeof host_port, "127.0.0.1:%d", ntohs(address.sin_port));
-    url = url_at(c, host_port, "x");
+    url = url_to(c, NULL, host_port, "x");
     int64_t begin = clock_ms();
     is_refused_with(url, ROWLOCK_ECONN, "127.0.0.1", "a server that never answers is named");
     int64_t took = clock_ms() - begin;
@@ -99,7 +93,7 @@ static void unreachable(const struct contract *c)
 static void not_let_in(const struct contract *c)
 {
     rowlock_error err;
-    char *url = url_as(c, "rowlock_stranger:secretpassword"), ignored[300];
+    char *url = url_to(c, "rowlock_stranger:secretpassword", NULL, NULL), ignored[300];
     tap_is_str(rowlock_result_name(fails(url, &err)), "ROWLOCK_EDENIED",
                "a user that does not exist is denied");
     tap_ok(!strstr(err.text, "secretpassword") && !strstr(err.action, "secretpassword"),
@@ -110,7 +104,7 @@ static void not_let_in(const struct contract *c)
         c->raw->run(session, "DROP USER IF EXISTS rowlock_nobody", ignored, sizeof ignored);
         raw_run(c->raw, session, "CREATE USER rowlock_nobody IDENTIFIED BY 'right'");
         raw_run(c->raw, session, "GRANT USAGE ON *.* TO rowlock_nobody");
-        url = url_as(c, "rowlock_nobody:wrongpassword");
+        url = url_to(c, "rowlock_nobody:wrongpassword", NULL, NULL);
         tap_is_str(rowlock_result_name(fails(url, &err)), "ROWLOCK_EDENIED",
                    "a wrong password is denied");
         tap_ok(!strstr(err.text, "wrongpassword"), "and told nobody either");
@@ -119,7 +113,7 @@ static void not_let_in(const struct contract *c)
     } else {
         c->raw->run(session, "DROP ROLE IF EXISTS rowlock_nobody", ignored, sizeof ignored);
         raw_run(c->raw, session, "CREATE ROLE rowlock_nobody LOGIN");
-        url = url_as(c, "rowlock_nobody");
+        url = url_to(c, "rowlock_nobody", NULL, NULL);
         rowlock_db *db = must_open(url);
         rowlock_lock *lock = must_lock(db, "nobody's");
         is_result(db, try_lock(lock, TTL_MS), ROWLOCK_EDENIED,
@@ -133,7 +127,7 @@ static void not_let_in(const struct contract *c)
     }
     raw_run(c->raw, session, "DROP %s rowlock_nobody", is_mysql(c) ? "USER" : "ROLE");
     c->raw->close(session);
-    url = url_at(c, NULL, "rowlock_no_such_database");
+    url = url_to(c, NULL, NULL, "rowlock_no_such_database");
     int result = fails(url, &err);
     tap_ok(result == ROWLOCK_EINVAL || result == ROWLOCK_EDENIED,
            "a database that does not exist is refused (%s: %s)", rowlock_result_name(result),
@@ -180,7 +174,7 @@ static void takes_no_writes(const struct contract *c)
 
 void contract_errors(const struct contract *c)
 {
-    no_urls();
+    no_urls(c);
     if (c->has_server) {
         unreachable(c);
         if (c->pooled || strstr(c->url, "rowlock_pooler=")) {

@@ -17,26 +17,6 @@ static const char *folder(void)
     return tmp ? tmp : "/tmp";
 }
 
-static void is_refused(const char *url, const char *what)
-{
-    rowlock_db *db = NULL;
-    rowlock_error err = ROWLOCK_ERROR_INIT;
-    tap_is_str(rowlock_result_name(rowlock_db_open(url, NULL, &db, &err)), "ROWLOCK_EINVAL",
-               "%s is refused", what);
-    tap_ok(!db && err.text[0], "and told why: %s", err.text);
-}
-
-/* Files that are none are in test_file_sqlite.c. */
-static void no_urls(void)
-{
-    is_refused("sqlite:", "no path");
-    is_refused("sqlite://x/y", "two slashes");
-    is_refused("sqlite:///tmp/x", "three slashes");
-    is_refused("sqlite:/tmp/x?mode=ro", "a parameter that is not ours");
-}
-
-/* ---- what others may do to a file, or have done to it */
-
 static int mode_of(const char *url, const char *beside)
 {
     char path[600];
@@ -336,7 +316,6 @@ void contract_sqlite_only(const struct contract *c)
     endless_view();
     spoiled_rows();
     lists_by_key();
-    no_urls();
     deleted_file();
     journal_modes(c);
     commit_that_fails(c);
