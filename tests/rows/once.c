@@ -28,6 +28,7 @@ static struct asking ask_open(const struct contract *c)
     return a;
 }
 
+#define owned_asking_ends ask_close
 static void ask_close(struct asking *a)
 {
     for (int h = 0; h < COUNT(a->handles); h++)
@@ -205,7 +206,7 @@ static void play_act(struct asking *a, const struct step *s)
 
 static void play(const struct contract *c, const struct step *s)
 {
-    struct asking a = ask_open(c);
+    OWNED(asking) struct asking a = ask_open(c);
     for (; s->what; s++) {
         if (s->late)
             site_run(&a.site, "UPDATE rowlock_once SET expires = 1");
@@ -219,7 +220,6 @@ static void play(const struct contract *c, const struct step *s)
         if (s->after)
             raw_run(c->raw, a.app.session, "%s", s->after);
     }
-    ask_close(&a);
 }
 
 #define K15 "kkkkkkkkkkkkkkk"
@@ -399,7 +399,7 @@ static const struct step server_plays[] = {
 
 static void misuse(const struct contract *c)
 {
-    struct asking a = ask_open(c);
+    OWNED(asking) struct asking a = ask_open(c);
     rowlock_once *once = NULL;
     claim(a.site.db, NULL, NULL, ROWLOCK_EINVAL, "no key");
     tap_is_int(rowlock_once_claim(a.site.db, "short", NULL, NULL), ROWLOCK_EINVAL, "no handle");
@@ -413,14 +413,13 @@ static void misuse(const struct contract *c)
               "a result that is not there");
     tap_is_int(rowlock_once_complete(once, NULL, "x", 1), ROWLOCK_EMISUSE, "on no connection");
     rowlock_once_close(once);
-    ask_close(&a);
 }
 
 static void results_of_any_length(const struct contract *c)
 {
     static const size_t lengths[] = {0, 1, RESULT_MAX};
-    struct asking a = ask_open(c);
-    char *long_result = calloc(1, RESULT_MAX + 1);
+    OWNED(asking) struct asking a = ask_open(c);
+    OWNED(text) char *long_result = calloc(1, RESULT_MAX + 1);
     if (!long_result)
         abort();
     for (int i = 0; i <= RESULT_MAX; i++)
@@ -439,8 +438,6 @@ static void results_of_any_length(const struct contract *c)
         result_is(once, long_result, lengths[i], "and the result is as long");
         rowlock_once_close(once);
     }
-    free(long_result);
-    ask_close(&a);
 }
 
 struct contest {
@@ -466,7 +463,7 @@ static int contend(void *argument)
 
 static void contests(const struct contract *c)
 {
-    struct asking a = ask_open(c);
+    OWNED(asking) struct asking a = ask_open(c);
     struct contest contest = {.c = c};
     struct helper *helpers[CLAIMS];
     int decided = 0;
@@ -479,22 +476,19 @@ static void contests(const struct contract *c)
     tap_is_int(decided, CONTESTS, "of several who claim a key at once one has it");
     tap_is_int(contest.busy, CONTESTS * (CLAIMS - 1),
                "and all others are told that it is in progress");
-    ask_close(&a);
 }
 
 static void other_tables(const struct contract *c)
 {
-    struct asking a = ask_open(c);
+    OWNED(asking) struct asking a = ask_open(c);
     OWNED(text) char *url = fresh_tables(c, "once2_");
-    rowlock_db *elsewhere = must_open(url);
+    OWNED(db) rowlock_db *elsewhere = must_open(url);
     rowlock_once *once = claim(a.site.db, "tables", NULL, ROWLOCK_OK, "claimed");
     is_result(elsewhere, rowlock_once_complete(once, elsewhere, NULL, 0), ROWLOCK_ESCHEMA,
               "not to be completed in other tables");
     claim(a.other, "tables", NULL, ROWLOCK_BUSY, "it is still in progress");
     rowlock_once_close(claim(elsewhere, "tables", NULL, ROWLOCK_OK, "there the key is another"));
     rowlock_once_close(once);
-    rowlock_db_close(elsewhere);
-    ask_close(&a);
 }
 
 static void make_older(const struct asking *a, const char *key, long long seconds)
@@ -516,7 +510,7 @@ static void swept(const struct asking *a, int64_t older_ms, int32_t batch, int64
 
 static void sweeps(const struct contract *c)
 {
-    struct asking a = ask_open(c);
+    OWNED(asking) struct asking a = ask_open(c);
     int64_t day_ms = INT64_C(1000) * DAY_S, removed = -1;
     static const char *const names[] = {"done 0", "done 1", "done 2", "done 3", "done 4"};
     for (int i = 0; i < COUNT(names); i++) {
@@ -546,7 +540,6 @@ static void sweeps(const struct contract *c)
               "batches that are too big");
     is_result(a.site.db, rowlock_once_sweep(a.site.db, 0, 0, NULL), ROWLOCK_OK, "nobody counts");
     site_run(&a.site, "DELETE FROM rowlock_once");
-    ask_close(&a);
 }
 
 struct listed {
@@ -574,7 +567,7 @@ static struct listed list(rowlock_db *db, const char *prefix, int stop_at, int w
 
 static void lists(const struct contract *c)
 {
-    struct asking a = ask_open(c);
+    OWNED(asking) struct asking a = ask_open(c);
     rowlock_once *once[3];
     rowlock_once_options o = once_about("a sum", 3600000);
     o.token = 17;
@@ -604,7 +597,6 @@ static void lists(const struct contract *c)
              numbered(c, "many "));
     list(a.other, "many ", 0, 1200);
     list(a.other, "many ", 700, 700);
-    ask_close(&a);
 }
 
 void contract_once(const struct contract *c)

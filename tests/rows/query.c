@@ -43,6 +43,7 @@ static struct desk open_desk(const struct contract *c, bool adopted)
     return d;
 }
 
+#define owned_desk_ends close_desk
 static void close_desk(struct desk *d)
 {
     rowlock_db_close(d->db);
@@ -448,7 +449,7 @@ static void failed_inside(struct desk *d)
 
 static void stays_in_theirs(const struct contract *c)
 {
-    struct desk d = open_desk(c, true);
+    OWNED(desk) struct desk d = open_desk(c, true);
     for (int commits = 0; commits < 2; commits++) {
         make_rules(c, 0);
         raw_run(c->raw, d.session, "%s", c->begin);
@@ -460,7 +461,6 @@ static void stays_in_theirs(const struct contract *c)
         raw_run(c->raw, d.session, "%s", commits ? "COMMIT" : "ROLLBACK");
         play(&d, "the end of it is theirs", commits ? "rows:4/12" : "rows:0/0");
     }
-    close_desk(&d);
 }
 
 static void left_as_it_was(const struct contract *c)
@@ -484,13 +484,12 @@ static void left_as_it_was(const struct contract *c)
 /* What a conflict clause of the table's does to the transaction. */
 static void ended_by_a_rule(const struct contract *c)
 {
-    struct desk d = open_desk(c, false);
+    OWNED(desk) struct desk d = open_desk(c, false);
     make_rules(c, 1);
     play(&d, "a transaction", "begin add:2");
     says(&d, 0, "INSERT OR ROLLBACK INTO query_rules VALUES (1, 'x', 0)", RLK_VIOLATION,
          "breaks a rule that rolls back");
     play(&d, "a commit then is not done, and nothing stands", "over commit=NO_TX rows:1/1");
-    close_desk(&d);
 }
 
 /* ---- SQLite's files */
@@ -498,11 +497,10 @@ static void ended_by_a_rule(const struct contract *c)
 static void no_file_yet(const struct contract *c)
 {
     OWNED(text) char *url = file_url("query-nothing.db");
-    struct desk d = {.c = c, .whose = "no file", .db = must_open(url)};
+    OWNED(desk) struct desk d = {.c = c, .whose = "no file", .db = must_open(url)};
     play(&d, "nothing is there", "closed begin=INVALID commit=NO_TX bad=INVALID");
     tap_is_str(d.call.text, "there is no such file yet", "and told why");
     tap_ok(access(path_of(url), F_OK) != 0, "nor was one made");
-    close_desk(&d);
 }
 
 /* Without WAL who reads is in the way of a commit. */
@@ -512,8 +510,8 @@ static void reader_in_the_way(const struct contract *c)
     struct contract here = *c;
     here.url = url;
     make_rules(&here, 1);
-    struct desk d = open_desk(&here, false);
-    void *reader = c->raw->open(url);
+    OWNED(desk) struct desk d = open_desk(&here, false);
+    OWNED(session) void *reader = c->raw->open(url);
     const char *update = "UPDATE query_rules SET n = 1 RETURNING n";
     raw_run(c->raw, reader, "BEGIN");
     raw_int(c->raw, reader, "SELECT n FROM query_rules");
@@ -526,8 +524,6 @@ static void reader_in_the_way(const struct contract *c)
     tap_is_int(raw_int(c->raw, reader, "SELECT n FROM query_rules"), 0, "nothing of it stands");
     does(&d, 0, update, "then nobody is in the way");
     tap_is_int(raw_int(c->raw, reader, "SELECT n FROM query_rules"), 1, "and it is done");
-    c->raw->close(reader);
-    close_desk(&d);
 }
 
 /* Rows cannot be given for want of memory: alone the change is undone, in a transaction all of it is. */
@@ -537,7 +533,7 @@ static void no_memory_for_rows(const struct contract *c)
     /* A connection of a pool has room from earlier rows. */
     if (getenv("ROWLOCK_TEST_POOL"))
         return;
-    struct desk d = open_desk(c, false);
+    OWNED(desk) struct desk d = open_desk(c, false);
     make_rules(c, 1);
     for (int inside = 0; inside < 2; inside++) {
         play(&d, "in a transaction", inside ? "begin" : "");
@@ -549,7 +545,6 @@ static void no_memory_for_rows(const struct contract *c)
             tap_is_int(db_int(c->raw, c->url, "SELECT n FROM query_rules"), 0, "it is not done");
     }
     play(&d, "which can only be rolled back, and is", "over rollback");
-    close_desk(&d);
 }
 
 static void one_kind_of_connection(const struct contract *c, bool adopted)
@@ -559,9 +554,8 @@ static void one_kind_of_connection(const struct contract *c, bool adopted)
         wrong_texts,    no_memory,     frames_and_places, failed_inside,
     };
     for (size_t i = 0; i < COUNT(parts); i++) {
-        struct desk d = open_desk(c, adopted);
+        OWNED(desk) struct desk d = open_desk(c, adopted);
         parts[i](&d);
-        close_desk(&d);
     }
 }
 
@@ -569,8 +563,8 @@ static void one_kind_of_connection(const struct contract *c, bool adopted)
 static void prepared_after_install(const struct contract *c)
 {
     OWNED(text) char *url = no_tables(c, "planned_");
-    struct desk d = {.c = c, .whose = "own", .db = must_open(url)};
-    rowlock_lock *lock = must_lock(d.db, "planned");
+    OWNED(desk) struct desk d = {.c = c, .whose = "own", .db = must_open(url)};
+    OWNED(lock) rowlock_lock *lock = must_lock(d.db, "planned");
     is_result(d.db, try_lock(lock, TTL_MS), ROWLOCK_ESCHEMA, "a try without tables");
     is_result(d.db, rowlock_install(d.db), ROWLOCK_OK, "the same connection makes them");
     is_result(d.db, try_lock(lock, TTL_MS), ROWLOCK_OK, "then the lock is granted");
@@ -584,8 +578,6 @@ static void prepared_after_install(const struct contract *c)
                  NOTHING),
              RLK_DONE, "which of our statements does the session keep?");
     tap_is_int(d.answer.first, c->pooled ? 0 : 3, "all three, or none behind a pooler");
-    rowlock_lock_close(lock);
-    close_desk(&d);
 }
 
 void contract_query(const struct contract *c)

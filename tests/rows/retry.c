@@ -37,6 +37,7 @@ static struct trial trial_open(const struct site *s)
                           .report = ROWLOCK_RETRY_REPORT_INIT};
 }
 
+#define owned_trial_ends trial_close
 static void trial_close(struct trial *trial)
 {
     rowlock_table_close(trial->t);
@@ -230,7 +231,7 @@ static const struct {
 
 static void results(const struct site *s)
 {
-    struct trial trial = trial_open(s);
+    OWNED(trial) struct trial trial = trial_open(s);
     for (int i = 0; i < COUNT(cases); i++) {
         rowlock_retry_options o =
             *OPTIONS(retry, .attempts = cases[i].attempts, .lock_after = cases[i].lock_after,
@@ -245,7 +246,6 @@ static void results(const struct site *s)
         tap_is_int(trial.locked, cases[i].locked, "of which so many lock");
         rows_are(s, cases[i].rows, "and the rows are as they should be");
     }
-    trial_close(&trial);
 }
 
 static void other_results(const struct site *s)
@@ -256,7 +256,7 @@ static void other_results(const struct site *s)
         ROWLOCK_EUNCERTAIN, ROWLOCK_NONE, ROWLOCK_ESERVER, ROWLOCK_CANCELLED, ROWLOCK_EMISUSE, \
         ROWLOCK_ECONN
     static const int others[] = {OTHERS};
-    struct trial trial = trial_open(s);
+    OWNED(trial) struct trial trial = trial_open(s);
     trial.tries = -1;
     for (int i = 0; i < COUNT(others); i++) {
         trial.says = others[i];
@@ -268,12 +268,11 @@ static void other_results(const struct site *s)
     is_result(s->db, run_trial(&trial, NULL, NULL), ROWLOCK_EINVAL, "nothing to attempt");
     tap_is_int(rowlock_retry(NULL, write_both, &trial, NULL, NULL), ROWLOCK_EMISUSE, "no db");
     rows_are(s, "0 1 0 1", "and nothing was written");
-    trial_close(&trial);
 }
 
 static void overlooked(const struct site *s)
 {
-    struct trial trial = trial_open(s);
+    OWNED(trial) struct trial trial = trial_open(s);
     int result = run_trial(&trial, overlook, OPTIONS(retry, .attempts = 2));
     if (is_postgres(s->c)) {
         tap_ok(result != ROWLOCK_OK && result != MINE, "a transaction that an error ended (%s)",
@@ -283,7 +282,6 @@ static void overlooked(const struct site *s)
         is_result(s->db, result, ROWLOCK_OK, "an error that leaves the transaction whole");
         rows_are(s, "0 1 10 2", "leaves what else was done in it");
     }
-    trial_close(&trial);
 }
 
 /* ---- where others are */
@@ -370,7 +368,7 @@ static void after_a_snapshot(const struct contract *c, int i)
     if (snapshots[i].database && strcmp(snapshots[i].database, c->database) != 0)
         return;
     OWNED(site) struct site s = level ? site_adopt(c) : site_open(c);
-    struct trial trial = trial_open(&s);
+    OWNED(trial) struct trial trial = trial_open(&s);
     trial.tries = 2;
     if (!set_session(&s, snapshots[i].setting)) {
         tap_skip(8, "this server has no innodb_snapshot_isolation");
@@ -381,13 +379,12 @@ static void after_a_snapshot(const struct contract *c, int i)
         tap_is_int(trial.locked, 1, "the third attempt locks");
         rows_are(&s, "201 4 0 1", "all three changes are there");
     }
-    trial_close(&trial);
 }
 
 static void adopted(const struct contract *c)
 {
     OWNED(site) struct site s = site_adopt(c);
-    struct trial trial = trial_open(&s);
+    OWNED(trial) struct trial trial = trial_open(&s);
     trial.tries = 2;
     trial.says = ROWLOCK_STALE;
     is_result(s.db, run_trial(&trial, write_by_hand, NULL), ROWLOCK_OK,
@@ -412,14 +409,13 @@ static void adopted(const struct contract *c)
     tap_ok(strstr(why(s.db), "has ended it, and its changes may remain"), "is told so: %s",
            why(s.db));
     rows_are(&s, "2 3 77 1", "and that it may be done");
-    trial_close(&trial);
 }
 
 static void guarded(const struct contract *c)
 {
     OWNED(site) struct site s = site_adopt(c);
-    struct trial trial = trial_open(&s);
-    rowlock_db *holder = must_open(c->url);
+    OWNED(trial) struct trial trial = trial_open(&s);
+    OWNED(db) rowlock_db *holder = must_open(c->url);
     trial.lock = must_lock(holder, "retry guard");
     is_result(holder, try_lock(trial.lock, TTL_MS), ROWLOCK_OK, "a lock is held");
     is_result(s.db, run_trial(&trial, write_guarded, NULL), ROWLOCK_OK, "versions under a guard");
@@ -428,8 +424,6 @@ static void guarded(const struct contract *c)
     report_is(&trial, 1, 0);
     rows_are(&s, "1 2 0 1", "and nothing is written any more");
     rowlock_lock_close(trial.lock);
-    rowlock_db_close(holder);
-    trial_close(&trial);
 }
 
 void contract_retry(const struct contract *c)
