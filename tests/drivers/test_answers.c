@@ -262,7 +262,7 @@ static rowlock_db *begin(const char *dialect)
 
 static void test_tokens(void)
 {
-    rowlock_db *db = begin("postgres");
+    OWNED(db) rowlock_db *db = begin("postgres");
     rowlock_lock *locks[2] = {must_lock(db, "a"), must_lock(db, "b")};
     script_next(OP_ACQUIRE, ANSWER(.token = -1));
     tap_is_int(try_lock(locks[0], 30000), ROWLOCK_EUNCERTAIN, "a grant with a token below 1");
@@ -271,32 +271,28 @@ static void test_tokens(void)
     tap_is_int(rowlock_acquire_all(locks, 2, NULL, NULL), ROWLOCK_EUNCERTAIN, "one among several");
     tap_is_int(rowlock_lock_token(locks[1]), 0, "is not believed either");
     close_locks(locks[0], locks[1]);
-    rowlock_db_close(db);
 }
 
 static void test_long_renewal(void)
 {
-    rowlock_db *db = begin("sqlite");
-    rowlock_lock *lock = must_lock(db, "a");
+    OWNED(db) rowlock_db *db = begin("sqlite");
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "a");
     tap_is_int(try_lock(lock, 30000), ROWLOCK_OK, "a lock is had");
     script_next(OP_RENEW, ANSWER(.left_us = INT64_C(1) << 60));
     tap_is_int(rowlock_renew(lock, 0), ROWLOCK_OK, "a renewal for longer than was asked for");
     tap_is_int(rowlock_lock_remaining_ms(lock), 30000, "counts for no longer than that");
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
 }
 
 /* Of several locks it is asked who is in the way; that takes the connection away each time. */
 static void test_wait_ends(void)
 {
-    rowlock_db *db = begin("postgres");
+    OWNED(db) rowlock_db *db = begin("postgres");
     rowlock_lock *locks[2] = {must_lock(db, "a"), must_lock(db, "b")};
     script_always(OP_ACQUIRE_ALL, ANSWER(.outcome = RLK_IN_FLIGHT));
     script_always(OP_LIST, (struct script_answer){.class = RLK_UNSENT, .takes_us = 1000000});
     tap_is_int(rowlock_acquire_all(locks, 2, OPTIONS(acquire, .wait_ms = 1000), NULL),
                ROWLOCK_TIMEOUT, "a wait ends, even if the connection is lost after each try");
     close_locks(locks[0], locks[1]);
-    rowlock_db_close(db);
 }
 
 static void test_sweeps_end(void)
@@ -312,11 +308,10 @@ static void test_sweeps_end(void)
         tap_is_int(report.waiters + report.counters, 500 * 3600, "and tells what it did");
         rowlock_db_close(db);
     }
-    rowlock_db *db = begin("sqlite");
+    OWNED(db) rowlock_db *db = begin("sqlite");
     script_always(OP_ONCE_SWEEP, ANSWER(.changed = 500, .takes_us = 1000000));
     tap_is_int(rowlock_once_sweep(db, 1, 0, &removed), ROWLOCK_OK, "one of keys");
     tap_is_int(removed, 500 * 3600, "likewise");
-    rowlock_db_close(db);
 }
 
 int main(void)

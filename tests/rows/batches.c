@@ -46,6 +46,7 @@ static struct load load_new(size_t n)
     return l;
 }
 
+#define owned_load_ends load_free
 static void load_free(struct load *l)
 {
     free(l->changes);
@@ -123,7 +124,7 @@ static void expect_version(struct load *l, int64_t version)
 
 static void all_at(const struct site *s, rowlock_table *t, size_t n, int chunk, bool all)
 {
-    struct load l = load_new(n);
+    OWNED(load) struct load l = load_new(n);
     const rowlock_change_options *how = HOW(.chunk = chunk, .all_or_nothing = all);
     char want[200];
     tap_note("%zu rows in chunks of %d%s", n, chunk, all ? ", all or nothing" : "");
@@ -141,7 +142,6 @@ static void all_at(const struct site *s, rowlock_table *t, size_t n, int chunk, 
     expect_version(&l, FIRST + 2);
     all_applied(s, &l, rowlock_remove(t, l.changes, n, how), 0, "removed");
     site_finds(s, "0", "none is left", "SELECT count(*) FROM bat_rows");
-    load_free(&l);
 }
 
 static void all_sizes(const struct site *s, rowlock_table *t)
@@ -225,7 +225,7 @@ static void mixed_outcomes(const struct site *s, rowlock_table *t, enum op op, i
                            bool all_or_nothing)
 {
     char before[400];
-    struct load l = load_new(MIXED);
+    OWNED(load) struct load l = load_new(MIXED);
     /* Of five rows two are as they should be; the others are newer, older, or gone. */
     fill(s, MIXED);
     site_run(s, "UPDATE bat_rows SET version = %d WHERE id %% 5 = 1", FIRST + 3);
@@ -241,7 +241,6 @@ static void mixed_outcomes(const struct site *s, rowlock_table *t, enum op op, i
         stands(s, before, "nothing was changed");
     else
         mixed_stands(s, op);
-    load_free(&l);
 }
 
 static void all_mixed(const struct site *s, rowlock_table *t)
@@ -314,7 +313,7 @@ static void refused(const struct site *s, rowlock_table *t, struct load *l, enum
 
 static void duplicates(const struct site *s, rowlock_table *t)
 {
-    struct load l = load_new(50);
+    OWNED(load) struct load l = load_new(50);
     fill(s, 50);
     int64_t was = l.keys[49].number;
     l.keys[49].number = l.keys[3].number;
@@ -324,7 +323,6 @@ static void duplicates(const struct site *s, rowlock_table *t)
     l.keys[20] = rowlock_null();
     refused(s, t, &l, TOUCH, "rows[20]");
     tap_is_int(error_of(s->db).row, 20, "which is its index, as the error has it");
-    load_free(&l);
 }
 
 /* Two that are the same to the database only are two changes of one row; two removals may be one. */
@@ -369,8 +367,8 @@ static void same_to_the_database(const struct site *s)
 
 static void kinds_of_parameters(const struct site *s)
 {
-    struct load l = load_new(30);
-    rowlock_table *t = open_rows(s, "n = n + ?, note = ?");
+    OWNED(load) struct load l = load_new(30);
+    OWNED(table) rowlock_table *t = open_rows(s, "n = n + ?, note = ?");
     fill(s, 30);
     change_of(&l, 17)->values = VALUES(rowlock_decimal("1"), rowlock_null());
     refused(s, t, &l, UPDATE, "of another kind");
@@ -380,8 +378,6 @@ static void kinds_of_parameters(const struct site *s)
     site_finds(s, "no n", "and is set", "SELECT note FROM bat_rows WHERE n IS NULL");
     site_finds(s, "28", "the others have what was given",
                "SELECT count(*) FROM bat_rows WHERE n = id * 3");
-    rowlock_table_close(t);
-    load_free(&l);
 }
 
 struct progress {
@@ -405,7 +401,7 @@ static int on_progress(void *context, size_t done, size_t total)
 
 static void progress_is_told(const struct site *s, rowlock_table *t)
 {
-    struct load l = load_new(25);
+    OWNED(load) struct load l = load_new(25);
     struct progress p = {.calls = 0};
     const rowlock_change_options *how = TOLD_TO(&p, .chunk = 10);
     fill(s, 25);
@@ -414,12 +410,11 @@ static void progress_is_told(const struct site *s, rowlock_table *t)
            "which is told after each chunk but the last");
     is_result(s->db, rowlock_touch(t, l.changes, 10, how), ROWLOCK_STALE, "a single chunk");
     tap_is_int(p.calls, 2, "is the last");
-    load_free(&l);
 }
 
 static void progress_stops(const struct site *s, rowlock_table *t, bool all_or_nothing)
 {
-    struct load l = load_new(25);
+    OWNED(load) struct load l = load_new(25);
     struct progress p = {.stop_at = 2};
     char before[400];
     size_t good = 0;
@@ -440,7 +435,6 @@ static void progress_stops(const struct site *s, rowlock_table *t, bool all_or_n
     else
         site_finds(s, "20", "two chunks were done",
                    "SELECT count(*) FROM bat_rows WHERE version = %d", FIRST + 1);
-    load_free(&l);
 }
 
 static char *long_text(size_t length, char last)
@@ -458,7 +452,7 @@ static char *long_text(size_t length, char last)
 /* Chunks that would be too long are made shorter. */
 static void long_values(const struct site *s, size_t rows, size_t length, int chunks)
 {
-    struct load l = load_new(rows);
+    OWNED(load) struct load l = load_new(rows);
     struct progress p = {.calls = 0};
     const rowlock_change_options *how = TOLD_TO(&p, .chunk = 0);
     rowlock_row row;
@@ -489,7 +483,6 @@ static void long_values(const struct site *s, size_t rows, size_t length, int ch
     rowlock_table_close(t);
     free(text);
     free(other);
-    load_free(&l);
 }
 
 /* Two rows, of different chunks, are refused. */
@@ -510,7 +503,7 @@ static void rows_are_named(const struct load *l, bool all_or_nothing)
 
 static void violation(const struct site *s, rowlock_table *t, enum op op, bool all_or_nothing)
 {
-    struct load l = load_new(30);
+    OWNED(load) struct load l = load_new(30);
     char before[400];
     fill(s, 30);
     if (op == INSERT)
@@ -532,7 +525,6 @@ static void violation(const struct site *s, rowlock_table *t, enum op op, bool a
         stands(s, before, "nothing was changed");
     else
         site_finds(s, "28", "and so they stand", "SELECT count(*) FROM bat_rows WHERE n > 0");
-    load_free(&l);
 }
 
 /* What the middle one of three rows would break. */
@@ -609,14 +601,13 @@ static void kinds_of_violations(const struct site *s)
 static void insert_texts(const struct site *s, size_t rows, int digits)
 {
     OWNED(table) rowlock_table *t = must_open_table(s, "bat_counted", NULL);
-    struct load l = load_new(rows);
+    OWNED(load) struct load l = load_new(rows);
     char texts[200][201];
     for (size_t i = 0; i < rows; i++) {
         snprintf(texts[i], sizeof texts[i], "%0*zu", digits, i + 1);
         l.keys[i] = rowlock_text(texts[i]);
     }
     is_result(s->db, rowlock_insert(t, l.changes, rows, NULL), ROWLOCK_OK, "new rows are inserted");
-    load_free(&l);
 }
 
 /* A key whose comparisons the database counts. */
@@ -686,7 +677,7 @@ struct cost {
 static void costs_are(const struct site *s, struct faultproxy *proxy, rowlock_db *db,
                       rowlock_table *t, enum op op, struct cost cost)
 {
-    struct load l = load_new(30);
+    OWNED(load) struct load l = load_new(30);
     int want = !cost.stale ? ROWLOCK_OK : op == INSERT ? ROWLOCK_EXISTS : ROWLOCK_STALE;
     for (int i = 0; i < 2; i++) {
         fill(s, 30);
@@ -701,7 +692,6 @@ static void costs_are(const struct site *s, struct faultproxy *proxy, rowlock_db
                   want, "%s: %s%s", op_names[op], cost.what, i == 0 ? " for the first time" : "");
     }
     tap_is_int(faultproxy_round_trips(proxy), cost.trips, "takes %d round trips", cost.trips);
-    load_free(&l);
 }
 
 static void round_trips(const struct site *s)

@@ -404,7 +404,7 @@ static void texts(const struct contract *c)
     char text[40];
     make_rows(c, FEW);
     OWNED(tour) struct tour tour = tour_open(c);
-    rowlock_table *t = must_open_table(&tour.site, "walk_rows", NAMES("note"));
+    OWNED(table) rowlock_table *t = must_open_table(&tour.site, "walk_rows", NAMES("note"));
     tour.how.each = note_row;
     tour.how.progress = NULL;
     tour.how.failed = NULL;
@@ -414,7 +414,6 @@ static void texts(const struct contract *c)
     const char *wanted = is_sqlite(c) ? "'row ' || id" : "CONCAT('row ', id)";
     tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM walk_rows WHERE note = %s", wanted),
                FEW, "each row has its own");
-    rowlock_table_close(t);
 }
 
 static void misuse(const struct contract *c)
