@@ -80,11 +80,10 @@ static void make_expired(struct loss *l, int how_many)
     for (int i = 0; i < how_many; i++) {
         char name[80];
         snprintf(name, sizeof name, "%s over %d", l->name, i);
-        rowlock_lock *lock = must_lock(l->others, name);
+        OWNED(lock) rowlock_lock *lock = must_lock(l->others, name);
         if (try_lock(lock, LONG_TTL_MS) != ROWLOCK_OK)
             loss_ok(l, false, "a lock is granted at first: %s", why(l->others));
         rowlock_forget(lock);
-        rowlock_lock_close(lock);
     }
     raw_run(l->raw, l->session, "UPDATE %slocks SET expires = 1 WHERE name LIKE '%s over %%'",
             l->prefix, l->name);

@@ -103,8 +103,8 @@ static void sizes(const struct contract *c, rowlock_db *db, rowlock_lock *lock)
     newer.known.wait_ms = -77;
     is_result(db, rowlock_acquire(lock, &newer.known), ROWLOCK_OK,
               "of options of an older header no more is read than it had");
-    rowlock_db *other = must_open(c->url);
-    rowlock_lock *rival = must_lock(other, rowlock_lock_name(lock));
+    OWNED(db) rowlock_db *other = must_open(c->url);
+    OWNED(lock) rowlock_lock *rival = must_lock(other, rowlock_lock_name(lock));
     is_result(other, try_lock(rival, TTL_MS), ROWLOCK_BUSY, "a rival is told BUSY");
     struct {
         rowlock_grant known;
@@ -126,8 +126,6 @@ static void sizes(const struct contract *c, rowlock_db *db, rowlock_lock *lock)
     holder.known.token = 44;
     tap_is_int(rowlock_lock_holder(rival, &holder.known), ROWLOCK_OK, "one without a size");
     tap_is_int(holder.known.token, 44, "gets nothing");
-    rowlock_lock_close(rival);
-    rowlock_db_close(other);
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "release");
 }
 

@@ -294,7 +294,7 @@ static int swing(void *argument)
     OWNED(db)
     rowlock_db *db = must_open_with(h->l->ours, OPTIONS(db, .statement_timeout_ms = slow_ms(1000)));
     while (!h->stop && h->healthy) {
-        rowlock_lock *lock = must_lock(db, h->l->name);
+        OWNED(lock) rowlock_lock *lock = must_lock(db, h->l->name);
         h->healthy = until_done(h, db, acquire, lock) == ROWLOCK_OK;
         h->rising = h->rising && rowlock_lock_token(lock) > h->last;
         h->last = rowlock_lock_token(lock);
@@ -302,7 +302,6 @@ static int swing(void *argument)
         h->grants += h->healthy;
         if (!h->healthy)
             tap_note("%s: %s; the last failure: %s", h->l->text, why(db), h->failure);
-        rowlock_lock_close(lock);
     }
     return 0;
 }

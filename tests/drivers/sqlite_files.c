@@ -35,8 +35,8 @@ static void private_file(void)
     mode_t before = umask(0);
     OWNED(text) char *url = file_url("private.db");
     must_install(url);
-    rowlock_db *db = must_open(url);
-    rowlock_lock *lock = must_lock(db, "x");
+    OWNED(db) rowlock_db *db = must_open(url);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "x");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "a lock in a new file");
     tap_is_int(mode_of(url, ""), 0600, "the file is for its owner alone, whatever the umask");
     tap_is_int(mode_of(url, "-wal"), 0600, "so is its journal");
@@ -52,8 +52,6 @@ static void private_file(void)
     chmod(folder(), 0777);
     access_is(db, ROWLOCK_BAD, "who may write to its folder can replace it");
     chmod(folder(), kept.st_mode & 07777);
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
     umask(before);
 }
 

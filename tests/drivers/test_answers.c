@@ -221,8 +221,8 @@ static void test_looking(void)
 {
     for (size_t c = 0; c < COUNT(classes); c++) {
         script_reset();
-        rowlock_db *db = script_open(NULL);
-        rowlock_lock *lock = must_lock(db, "nightly");
+        OWNED(db) rowlock_db *db = script_open(NULL);
+        OWNED(lock) rowlock_lock *lock = must_lock(db, "nightly");
         int want = classes[c].class == RLK_CONTENTION  ? ROWLOCK_BUSY
                    : classes[c].class == RLK_UNCERTAIN ? ROWLOCK_ECONN
                                                        : classes[c].result;
@@ -230,8 +230,6 @@ static void test_looking(void)
         tap_is_int(rowlock_acquire(lock, NULL), want, "%s while looking at the tables is %s",
                    classes[c].name, rowlock_result_name(want));
         tap_is_int(script_count(OP_ACQUIRE), 0, "nothing is sent without having looked");
-        rowlock_lock_close(lock);
-        rowlock_db_close(db);
     }
 }
 
@@ -301,12 +299,11 @@ static void test_sweeps_end(void)
     rowlock_sweep_report report = ROWLOCK_SWEEP_REPORT_INIT;
     int64_t removed;
     for (int i = 0; i < 2; i++) {
-        rowlock_db *db = begin("sqlite");
+        OWNED(db) rowlock_db *db = begin("sqlite");
         script_always(ops[i], ANSWER(.rows = 500, .takes_us = 1000000));
         tap_is_int(rowlock_sweep(db, NULL, &report), ROWLOCK_OK, "a sweep that finds no end");
         tap_is_int(script_count(ops[i]), 3600, "ends after an hour");
         tap_is_int(report.waiters + report.counters, 500 * 3600, "and tells what it did");
-        rowlock_db_close(db);
     }
     OWNED(db) rowlock_db *db = begin("sqlite");
     script_always(OP_ONCE_SWEEP, ANSWER(.changed = 500, .takes_us = 1000000));

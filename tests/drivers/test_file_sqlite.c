@@ -62,10 +62,9 @@ static int open_and_try(const char *url, const char *words)
     rowlock_error err = ROWLOCK_ERROR_INIT;
     int result = rowlock_db_open(url, NULL, &db, &err);
     if (result == ROWLOCK_OK) {
-        rowlock_lock *lock = must_lock(db, "nightly");
+        OWNED(lock) rowlock_lock *lock = must_lock(db, "nightly");
         result = try_lock(lock, TTL_MS);
         rowlock_db_error(db, &err);
-        rowlock_lock_close(lock);
     }
     rowlock_db_close(db);
     fprintf(stderr, "# %s\n", err.text);
@@ -157,8 +156,8 @@ static void test_open_folder(void)
     alarm((unsigned)slow_ms(60));
     for (int kind = PIPE; kind < KINDS; kind++) {
         rowlock_error err = ROWLOCK_ERROR_INIT;
-        rowlock_db *db = must_open(url), *late = NULL;
-        rowlock_lock *lock = must_lock(db, "x");
+        OWNED(db) rowlock_db *db = must_open(url), *late = NULL;
+        OWNED(lock) rowlock_lock *lock = must_lock(db, "x");
         tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_OK, "a lock in a folder that all may write");
         if (kind == PIPE ? mkfifo(journal, 0666)
                          : symlink(kind == LINK ? "/dev/null" : "none", journal))
@@ -177,8 +176,6 @@ static void test_open_folder(void)
         }
         unlink(journal);
         tap_is_int(rowlock_release(lock), ROWLOCK_OK, "without it all goes on");
-        close_locks(lock);
-        close_dbs(db, late);
     }
     alarm(0);
     rowlock_db *db = must_open(url);

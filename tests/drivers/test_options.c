@@ -192,7 +192,7 @@ static void test_sweep_limits(void)
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         script_reset();
-        rowlock_db *db = script_open(NULL);
+        OWNED(db) rowlock_db *db = script_open(NULL);
         tap_is_int(rowlock_sweep(db,
                                  OPTIONS(sweep, .older_than_ms = cases[i].older_ms,
                                          .idle_ms = cases[i].idle_ms, .batch = cases[i].batch),
@@ -203,7 +203,6 @@ static void test_sweep_limits(void)
         if (cases[i].result == ROWLOCK_OK)
             tap_is_int(script_count(OP_FOLD), cases[i].idle_ms >= 0,
                        "counters are folded unless never is asked for");
-        rowlock_db_close(db);
     }
 }
 

@@ -269,7 +269,7 @@ static void small_table(const struct site *s, const char *type, const char *cons
         site_table(s, "bat_small", columns);
         site_run(s, "INSERT INTO bat_small VALUES ('%s', 0, 5), ('%s', 0, 1), ('%s', 0, 1)",
                  names[0], names[1], names[2]);
-        rowlock_table *t = must_open_table(s, "bat_small", NAMES("n"));
+        OWNED(table) rowlock_table *t = must_open_table(s, "bat_small", NAMES("n"));
         for (int i = 0; i < 4; i++) {
             keys[i] = rowlock_text(names[i]);
             changes[i] = (rowlock_change){.key = &keys[i], .values = &n, .version = 1};
@@ -278,7 +278,6 @@ static void small_table(const struct site *s, const char *type, const char *cons
                   "%s: a small table by %s", op_names[op], type);
         rows_say(changes, 4, "STALE, OK, OK, GONE", "each row is named with its reason");
         tap_is_int(changes[0].current, 5, "with its version");
-        rowlock_table_close(t);
     }
 }
 

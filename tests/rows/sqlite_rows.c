@@ -83,10 +83,9 @@ void contract_sqlite_rows(const struct contract *c)
     for (int i = 0; i < 2 * COUNT(parts); i++) {
         make_rows(&s);
         tap_note("%s", i % 2 ? "read with a lock" : "expect");
-        rowlock_table *t = must_open_table(&s, "sqr_rows", NAMES("n"));
+        OWNED(table) rowlock_table *t = must_open_table(&s, "sqr_rows", NAMES("n"));
         raw_run(c->raw, s.session, "BEGIN");
         parts[i / 2](&s, t, i % 2);
-        rowlock_table_close(t);
     }
     foreign_keys(c, false);
     foreign_keys(c, true);

@@ -579,9 +579,8 @@ static void keys(const struct site *s)
 void contract_types(const struct contract *c)
 {
     for (int adopted = 0; adopted <= 1; adopted++) {
-        struct site s = adopted ? site_adopt(c) : site_open(c);
+        OWNED(site) struct site s = adopted ? site_adopt(c) : site_open(c);
         columns(&s);
         keys(&s);
-        site_close(&s);
     }
 }

@@ -393,10 +393,9 @@ static void all_widths(const struct contract *c)
                    textf("id INT PRIMARY KEY, n INT, version %s NOT NULL", w->type));
         site_run(&s, "INSERT INTO ver_width VALUES (1, 0, %lld), (2, 0, 0)",
                  (long long)w->last - 1);
-        rowlock_table *t = must_open_table(&s, "ver_width", NAMES("n"));
+        OWNED(table) rowlock_table *t = must_open_table(&s, "ver_width", NAMES("n"));
         last_version(&s, t, w);
         narrow_first(&s, w);
-        rowlock_table_close(t);
     }
 }
 

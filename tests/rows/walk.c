@@ -766,11 +766,10 @@ static void keys_of_all_kinds(const struct contract *c)
     for (int i = 0; i < COUNT(other_keys); i++) {
         if (!strstr(other_keys[i].databases, c->database))
             continue;
-        struct site s = key_site(c, other_keys[i].type);
+        OWNED(site) struct site s = key_site(c, other_keys[i].type);
         for (const char *const *value = other_keys[i].values; *value; value++)
             insert_key(&s, *value);
         walk_keys(c, NAMES("id"), other_keys[i].type);
-        site_close(&s);
     }
 }
 
