@@ -67,10 +67,10 @@ static char *url_to(const struct contract *c, const char *who, const char *host_
 
 static void unreachable(const struct contract *c)
 {
-    OWNED(text) char *url = url_to(c, NULL, "127.0.0.1:1", "x"); /* nobody listens there */
+    OWNED(text) char *url = url_to(c, NULL, "127.0.0.1:1", "x"); /* no server listens there */
     is_refused(url, ROWLOCK_ECONN, "a port where nobody listens");
     free(url);
-    /* The kernel takes the connection, but nobody ever answers. */
+    /* The kernel takes the connection, but no server ever answers. */
     struct sockaddr_in address = {.sin_family = AF_INET};
     socklen_t size = sizeof address;
     char host_port[40];

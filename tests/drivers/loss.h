@@ -41,12 +41,12 @@ struct loss {
     char *ours; /* straight, to our tables */
     char *through, *via; /* through the proxy: plain, and to our tables */
     void *session; /* straight */
-    rowlock_db *others; /* straight, to our tables: of whoever else wants something */
+    rowlock_db *others; /* straight, to our tables: of all others that want something */
     struct faultproxy *proxy;
     int number; /* of the worker */
     int serial;
     char dropped[8000]; /* SQL: names of cases that were begun anew */
-    int explained; /* rows that stand although nobody holds them, each for a reason that was checked */
+    int explained; /* rows that stand although none holds them, each for a reason that was checked */
 
     const char *what;
     enum loss_way way;
@@ -56,7 +56,7 @@ struct loss {
     int patience; /* time limits are that many times as long; 0: once */
     int64_t armed_ms;
     char text[120]; /* all of that, for people */
-    char name[60]; /* of a lock that nobody has used before */
+    char name[60]; /* of a lock that was never used before */
 };
 
 /* An operation loses what the case says, and checks. False if nothing was lost. */

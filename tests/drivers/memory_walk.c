@@ -199,7 +199,7 @@ static bool take(struct walk *w, const struct step *step)
 }
 
 /* Gone by itself in a moment. To wait takes longer than all else: once something has failed
- * before, and was done again, nobody need wait. */
+ * before, and was done again, there is no need to wait. */
 static void hold_for_a_moment(struct walk *w)
 {
     if (w->faulty->asked() < w->nth)

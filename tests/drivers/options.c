@@ -182,7 +182,7 @@ static int use_in_child(void *argument)
 void contract_fork(const struct contract *c)
 {
     rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    options.reconnect_ms = -1; /* a connection that the child has spoilt shall not go unnoticed */
+    options.reconnect_ms = -1; /* a connection that the child has spoilt is to be noticed */
     struct inherited i = {.db = must_open_with(c->url, &options)};
     i.held = must_lock(i.db, "forked");
     i.idle = must_lock(i.db, "forked too");

@@ -156,7 +156,7 @@ static void spoiled_rows(void)
     is_result(db, rowlock_last_grant(db, "x", &token, &when), ROWLOCK_ESCHEMA, "nor the version");
 }
 
-/* Locks in a file that nobody else finds exclude nobody. */
+/* Locks in a file that no other process finds exclude none. */
 static void deleted_file(void)
 {
     OWNED(text) char *url = file_url("deleted.db");

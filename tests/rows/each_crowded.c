@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Many processes on the versions of one table, on each database the same: what they were told they changed is
- * what the table holds in the end, row by row, and nobody has met a deadlock outside of a transaction of his own.
+ * Many processes on the versions of one table, on each database the same. What they were told they
+ * changed is what the table holds in the end, row by row. No process has met a deadlock outside of
+ * a transaction of its own.
  *
- * Sixteen change rows, and a walk goes through all of them, which is killed now and then. Whoever changes a row adds an amount to it and moves its version by one, and writes both
- * down in a ledger as soon as he knows that it is done. What the walk does nobody could write down, as it is
- * killed: it counts itself in a column of the row.
+ * Sixteen change rows, and a walk goes through all of them, which is killed now and then. A process
+ * that changes a row adds an amount to it and moves its version by one. It writes both down in a
+ * ledger as soon as it knows that it is done. A walk that is killed can write nothing down: it counts
+ * itself in a column of the row.
  *
  * Then two send batches of the same rows in opposite order, a thousand times at once. Row by row that ends in a
  * deadlock each time, as retry.c shows.
@@ -20,7 +22,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 
-/* How one who has a connection of his own begins transactions. */
+/* How a process that has a connection of its own begins transactions. */
 struct crowded_way {
     const char *setup; /* SQL for a new session, or NULL */
     const char *begin;
@@ -40,7 +42,7 @@ struct crowded {
 #define LEVEL "SET SESSION TRANSACTION ISOLATION LEVEL "
 
 static struct crowded crowds[] = {
-    /* A deadlock is looked for after a second by default, in which nobody of the others gets on. */
+    /* A deadlock is looked for after a second by default, in which none of the others gets on. */
     {
         .database = "postgres",
         .ways = {{NULL, "BEGIN"}, {NULL, "BEGIN ISOLATION LEVEL REPEATABLE READ"}},
@@ -60,7 +62,7 @@ static struct crowded crowds[] = {
         .rows = {10000, 100000},
         .rounds = {4, 20},
     },
-    /* Fewer rows: a file has one writer at a time, who sends them one by one. All others wait for him. */
+    /* Fewer rows: a file has one writer at a time, which sends them one by one. All others wait for it. */
     {
         .database = "sqlite",
         .ways = {{NULL, "BEGIN"}, {NULL, "BEGIN IMMEDIATE"}},
@@ -96,7 +98,7 @@ struct crowd {
     const char *url;
     int rows, rounds, kills;
     int64_t began_ms;
-    atomic_int odd; /* answers that nobody should get */
+    atomic_int odd; /* answers that none should get */
     atomic_int applied, stale, gone, undone, conflicts, victims, attempts, hindered;
     atomic_int chunks; /* that the walk has done, in all its lives */
     atomic_int gate; /* how many it may do until it is killed again */
@@ -107,7 +109,7 @@ struct crowd {
     atomic_int versions[ROWS_MAX];
     pthread_barrier_t barrier; /* of the two */
     bool inside; /* they have transactions of their own */
-    int results[2][FEW]; /* of their round; each writes his own */
+    int results[2][FEW]; /* of their round; each writes its own */
     int both, neither; /* changed a row */
 };
 
@@ -262,7 +264,7 @@ static void change_wholly(struct person *p, struct batch *b)
         odd(p, "wholly", result, why(p->db));
 }
 
-/* ---- within transactions of his own */
+/* ---- within transactions of its own */
 
 static bool is_known(const struct crowd *crowd, const char *text)
 {
@@ -317,7 +319,7 @@ static void change_inside(struct person *p, struct batch b[2])
 
 /* ---- by SQL that knows of versions, and nothing of rowlock */
 
-/* The version is moved first: then nobody else can come between reading and writing. */
+/* The version is moved first: then no other can come between reading and writing. */
 static bool change_one_by_hand(struct person *p, int row, long long amount)
 {
     const struct raw *raw = p->crowd->how->raw;

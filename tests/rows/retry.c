@@ -16,7 +16,7 @@ struct trial {
     rowlock_lock *lock; /* that guards it; may be NULL */
     int tries; /* that conflict, before one is let through; below 0: all */
     int says; /* what the trial returns then */
-    int calls, number_sum, locked; /* attempts, their numbers added, those that shall lock */
+    int calls, number_sum, locked; /* attempts, their numbers added, those that are to lock */
     rowlock_retry_report report;
 };
 

@@ -538,8 +538,8 @@ static const struct key_trial key_trials[] = {
     KEY(PG, "SMALLINT", LIST("int 1", "int 32767", "int -32768"), "int 2", NULL),
 };
 
-/* A key of characters that its column does not know is nobody's: not that of a row which has question marks
- * in their place. */
+/* No row has a key of characters that its column does not know, not even a row which has question
+ * marks in their place. */
 static void unknown_characters(const struct site *s)
 {
     rowlock_value known = rowlock_text("a"), unknown = rowlock_text("\xce\xa9");

@@ -132,7 +132,7 @@ static void outcomes(const struct contract *c)
     rowlock_table_close(NULL);
 }
 
-/* A row that was deleted and made again is another: nobody takes it for the one he read. */
+/* A row that was deleted and made again is another: it is not taken for the one read before. */
 static void first_versions(const struct contract *c)
 {
     OWNED(site) struct site s = site_open(c);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A whole table walked by its key: each row is written exactly once, whoever else writes it, deletes it or
- * makes new ones meanwhile, and however often the walk is cut short, be it by SIGKILL.
+ * A whole table walked by its key: each row is written exactly once, even if others write it, delete
+ * it or make new ones meanwhile, and however often the walk is cut short, be it by SIGKILL.
  */
 #include "scene.h"
 #include "tables.h"
@@ -17,7 +17,7 @@ enum { MANY = 10000, SOME = 3000, CHUNK = 250, FEW = 1000, STOPPED = -42 };
 #define NAME "a walk"
 
 /* A walk under test, and what is seen of it. hook() is called for each row before it is computed, and may
- * meddle; it returns what each() shall. */
+ * meddle; it returns what each() is to return. */
 struct tour {
     struct site site;
     rowlock_table *t;
