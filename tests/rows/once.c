@@ -463,7 +463,7 @@ static int contend(void *argument)
 
 static void contests(const struct contract *c)
 {
-    OWNED(asking) struct asking a = ask_open(c);
+    struct asking a = ask_open(c);
     struct contest contest = {.c = c};
     struct helper *helpers[CLAIMS];
     int decided = 0;
@@ -476,6 +476,7 @@ static void contests(const struct contract *c)
     tap_is_int(decided, CONTESTS, "of several who claim a key at once one has it");
     tap_is_int(contest.busy, CONTESTS * (CLAIMS - 1),
                "and all others are told that it is in progress");
+    ask_close(&a);
 }
 
 static void other_tables(const struct contract *c)
