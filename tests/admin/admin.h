@@ -1,22 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * What rowlock_check() says of one thing, for the tests of administration.
- */
+ * Words for the tests of administration. */
 #ifndef ADMIN_H
 #define ADMIN_H
 
 #include "contract.h"
-
-struct found {
-    const char *item;
-    rowlock_verdict verdict; /* ROWLOCK_FINE: there was no such finding */
-    rowlock_verdict worst; /* of all findings */
-    char value[300], advice[600];
-    bool further; /* there was another finding */
-};
-
-/* Checks that the look itself goes well. */
-struct found check_item(rowlock_db *db, const char *item);
 
 /* Opens, installs, upgrades or tries a lock, and closes again: the result. */
 int installs(const char *url);

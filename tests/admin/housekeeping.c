@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * rowlock_housekeeping, the procedure that sweeps within the database. Its calls beside live traffic are in
- * lock/each_load.c.
- */
+ * rowlock_housekeeping, the procedure that sweeps within the database. Its calls beside live
+ * traffic are in lock/each_load.c. */
 #include "admin.h"
-
 #include "crowd.h"
 #include "scene.h"
 
@@ -22,53 +20,47 @@ static int rows(const struct contract *c, const char *prefix, int kind)
     return (int)db_int(c->raw, c->url, "SELECT count(*) FROM %s%s", prefix, TABLES[kind]);
 }
 
-static int one_row(char *out, size_t cap, int kind, bool more, int i, int64_t end)
+static void empty(const struct contract *c, const char *prefix)
 {
-    const char *comma = more ? ", " : "";
-    long long at = end;
-    switch (kind) {
-    case LOCKS:
-        return snprintf(out, cap, "%s('lock %d', 0, 0, 'gone', %d, 1, 1, %lld, 1)", comma, i, i + 1,
-                        at);
-    case WAITERS:
-        return snprintf(out, cap, "%s('lock %d', %d, 1, 0, 'gone', 1, %lld)", comma, i, i + 1, at);
-    case ONCE:
-        return snprintf(out, cap, "%s('key %d', '', 1, 0, 1, %s, %lld)", comma, i,
-                        i % 2 ? "true" : "false", at);
-    default:
-        return snprintf(out, cap, "%s('name %d', %d, %lld)", comma, i, i + 1, at);
-    }
+    for (int i = 0; i < KINDS; i++)
+        db_exec(c->raw, c->url, "DELETE FROM %s%s", prefix, TABLES[i]);
+    db_exec(c->raw, c->url, "UPDATE %smeta SET swept = 0", prefix);
 }
 
-/* Rows of each kind that are over, 100 a statement. Every fourth row is not. */
+/* Nothing but rows of each kind that are over. Every fourth row is not. */
 static void leave_rows(const struct contract *c, const char *prefix, int count)
 {
-    static const char *const columns[] = {
-        "name, slot, permits, owner, token, request, acquired, expires, ttl",
-        "name, ticket, request, permits, owner, since, expires",
-        "name, fingerprint, claim, token, expires, done, changed",
-        "name, token, granted",
+    static const struct {
+        const char *columns, *name, *values; /* the last column is a time */
+    } kinds[KINDS] = {
+        {"slot, permits, owner, token, request, acquired, ttl, expires", "lock ",
+         "0, 0, 'gone', i + 1, 1, 1, 1"},
+        {"ticket, request, permits, owner, since, expires", "lock ", "i + 1, 1, 0, 'gone', 1"},
+        {"fingerprint, claim, token, expires, done, changed", "key ", "'', 1, 0, 1, i % 2 = 1"},
+        {"token, granted", "name ", "i + 1"},
     };
-    void *session = c->raw->open(c->url);
     int64_t now = wall_clock_us();
-    char sql[20000];
-    raw_run(c->raw, session, "%s", c->begin);
+    empty(c, prefix);
     for (int kind = 0; kind < KINDS; kind++)
-        for (int i = 0; i < count;) {
-            int length = snprintf(sql, sizeof sql, "INSERT INTO %s%s (%s) VALUES ", prefix,
-                                  TABLES[kind], columns[kind]);
-            for (int k = 0; k < 100 && i < count; k++, i++)
-                length += one_row(sql + length, sizeof sql - (size_t)length, kind, k > 0, i,
-                                  i % 4 ? now - 40 * DAY_US : now + 40 * DAY_US);
-            raw_run(c->raw, session, "%s", sql);
-        }
-    raw_run(c->raw, session, "COMMIT");
-    c->raw->close(session);
+        db_exec(c->raw, c->url,
+                "INSERT INTO %s%s (name, %s) SELECT %s, %s, CASE WHEN i %% 4 = 0 THEN %lld ELSE "
+                "%lld END FROM " NUMBERS " WHERE i < %d",
+                prefix, TABLES[kind], kinds[kind].columns, numbered(c, kinds[kind].name),
+                kinds[kind].values, (long long)(now + 40 * DAY_US), (long long)(now - 40 * DAY_US),
+                count);
 }
 
-static void keep_house(const struct contract *c, const char *prefix, const char *days)
+/* Calls it in this session; false: it fails, and says why. */
+static bool is_kept(const struct contract *c, void *session, const char *ages, char why[300])
 {
-    db_exec(c->raw, c->url, "CALL %shousekeeping(%s, %s)", prefix, days, days);
+    char call[100];
+    snprintf(call, sizeof call, "CALL %shousekeeping(%s)", PREFIX, ages);
+    return c->raw->run(session, call, why, 300);
+}
+
+static void keep_house(const struct contract *c, const char *days)
+{
+    db_exec(c->raw, c->url, "CALL %shousekeeping(%s, %s)", PREFIX, days, days);
 }
 
 static long long meta(const struct contract *c, const char *prefix, const char *column)
@@ -89,24 +81,17 @@ static int all_rows(const struct contract *c, const char *prefix)
     return count;
 }
 
-static void empty(const struct contract *c)
-{
-    for (int i = 0; i < KINDS; i++)
-        db_exec(c->raw, c->url, "DELETE FROM %s%s", PREFIX, TABLES[i]);
-    db_exec(c->raw, c->url, "UPDATE %smeta SET swept = 0", PREFIX);
-}
-
 /* More than a batch of each kind. */
 static void does_what_a_sweep_does(const struct contract *c)
 {
     enum { ROWS = 1400, LIVE = ROWS / 4 };
     static const char other[] = "swept_too_";
-    char *url = fresh_tables(c, other);
-    rowlock_db *db = must_open(url);
+    OWNED(text) char *url = fresh_tables(c, other);
+    OWNED(db) rowlock_db *db = must_open(url);
     int64_t keys = 0;
     leave_rows(c, PREFIX, ROWS);
     leave_rows(c, other, ROWS);
-    keep_house(c, PREFIX, "30");
+    keep_house(c, "30");
     is_result(db, rowlock_sweep(db, NULL, NULL), ROWLOCK_OK, "a sweep of other tables");
     is_result(db, rowlock_once_sweep(db, 30 * INT64_C(86400000), 0, &keys), ROWLOCK_OK,
               "and of their keys");
@@ -123,20 +108,16 @@ static void does_what_a_sweep_does(const struct contract *c)
                "the floor is the same");
     tap_ok(meta(c, PREFIX, "token_floor") > LIVE, "and has been raised");
     tap_ok(was_noted(c), "the time is noted");
-    rowlock_db_close(db);
-    drop_tables(c, other, url);
-    empty(c);
 }
 
 static void never(const struct contract *c)
 {
     leave_rows(c, PREFIX, 4);
-    keep_house(c, PREFIX, "NULL");
+    keep_house(c, "NULL");
     tap_is_int(rows(c, PREFIX, LOCKS), 1, "with NULL for both ages, expired locks go");
     tap_is_int(rows(c, PREFIX, WAITERS), 1, "and tickets of dead waiters");
     tap_is_int(rows(c, PREFIX, ONCE), 4, "no once key");
     tap_is_int(rows(c, PREFIX, TOKENS), 4, "and no counter");
-    empty(c);
 }
 
 /* An age of 0 or below would take all that is done. */
@@ -144,24 +125,23 @@ static void refuses_wrong_ages(const struct contract *c)
 {
     static const char *const ages[] = {"0, 30",  "30, 0",     "-30, NULL",     "NULL, -30",
                                        "-30, 0", "30, 36501", "2147483647, 30"};
-    void *session = c->raw->open(c->url);
+    OWNED(session) void *session = c->raw->open(c->url);
     leave_rows(c, PREFIX, 4);
-    for (int i = 0; i < (int)(sizeof ages / sizeof *ages); i++) {
-        char call[100], why[300];
-        snprintf(call, sizeof call, "CALL %shousekeeping(%s)", PREFIX, ages[i]);
-        tap_ok(!c->raw->run(session, call, why, sizeof why) && strstr(why, "1 to 36500 days"),
+    for (int i = 0; i < COUNT(ages); i++) {
+        char why[300];
+        tap_ok(!is_kept(c, session, ages[i], why) && strstr(why, "1 to 36500 days"),
                "(%s) is refused: %s", ages[i], why);
     }
     tap_is_int(all_rows(c, PREFIX), KINDS * 4, "and nothing has been removed");
-    keep_house(c, PREFIX, "36500");
+    keep_house(c, "36500");
     tap_is_int(rows(c, PREFIX, ONCE), 4, "with the highest ages no key is old enough");
     tap_is_int(rows(c, PREFIX, TOKENS), 4, "and no counter");
-    c->raw->close(session);
-    empty(c);
 }
 
+/* A run in a session and a thread. */
 struct run {
     const struct contract *c;
+    void *session;
     struct helper *helper;
     atomic_bool ended;
 };
@@ -169,15 +149,23 @@ struct run {
 static int run_in_thread(void *argument)
 {
     struct run *run = argument;
-    keep_house(run->c, PREFIX, "30");
+    char why[300];
+    bool kept = is_kept(run->c, run->session, "30, 30", why);
     run->ended = true;
-    return 0;
+    return kept;
 }
 
 static void start_run(struct run *run, const struct contract *c)
 {
-    *run = (struct run){.c = c};
+    *run = (struct run){.c = c, .session = c->raw->open(c->url)};
     run->helper = helper_start(run_in_thread, run);
+}
+
+static bool end_run(struct run *run)
+{
+    bool kept = helper_join(run->helper);
+    run->c->raw->close(run->session);
+    return kept;
 }
 
 static bool has_ended(void *context)
@@ -190,7 +178,7 @@ static void passes_over(const struct contract *c)
 {
     static const char *const names[] = {"lock 1", "lock 1", "key 1", "name 1"};
     struct run run;
-    void *session = c->raw->open(c->url);
+    OWNED(session) void *session = c->raw->open(c->url);
     leave_rows(c, PREFIX, 4);
     raw_run(c->raw, session, "%s", c->begin);
     for (int i = 0; i < KINDS; i++)
@@ -201,19 +189,9 @@ static void passes_over(const struct contract *c)
     for (int i = 0; i < KINDS; i++)
         tap_is_int(rows(c, PREFIX, i), 2, "a row of %s that is locked stays", TABLES[i]);
     raw_run(c->raw, session, "COMMIT");
-    helper_join(run.helper);
-    keep_house(c, PREFIX, "30");
+    end_run(&run);
+    keep_house(c, "30");
     tap_is_int(all_rows(c, PREFIX), KINDS, "the next run takes them");
-    c->raw->close(session);
-    empty(c);
-}
-
-static void claim_key(const struct contract *c, int64_t expires_us)
-{
-    db_exec(c->raw, c->url,
-            "INSERT INTO %sonce (name, fingerprint, claim, token, expires, done, changed) "
-            "VALUES ('%s', '', 7, 0, %lld, false, 1)",
-            PREFIX, KEY, (long long)expires_us);
 }
 
 static int keys_of_others(const struct contract *c)
@@ -225,20 +203,22 @@ static int keys_of_others(const struct contract *c)
 static void one_at_a_time(const struct contract *c)
 {
     leave_rows(c, PREFIX, 4);
-    claim_key(c, wall_clock_us() + DAY_US);
-    keep_house(c, PREFIX, "30");
+    db_exec(c->raw, c->url,
+            "INSERT INTO %sonce (name, fingerprint, claim, token, expires, done, changed) "
+            "VALUES ('%s', '', 7, 0, %lld, false, 1)",
+            PREFIX, KEY, (long long)(wall_clock_us() + DAY_US));
+    keep_house(c, "30");
     tap_is_int(all_rows(c, PREFIX), KINDS * 4 + 1,
                "while another run has the claim, it removes nothing");
     tap_ok(!was_noted(c), "and notes nothing");
     tap_is_int(keys_of_others(c), 1, "the claim of the other stands");
     db_exec(c->raw, c->url, "UPDATE %sonce SET expires = 1 WHERE name = '%s'", PREFIX, KEY);
-    keep_house(c, PREFIX, "30");
+    keep_house(c, "30");
     tap_is_int(all_rows(c, PREFIX), KINDS,
                "a run that was killed is in the way only until its claim is over");
     tap_ok(was_noted(c), "then the time is noted");
     tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM %sonce WHERE name = '%s'", PREFIX, KEY),
                0, "and no claim is left");
-    empty(c);
 }
 
 static bool has_swept_keys(void *context)
@@ -250,7 +230,7 @@ static bool has_swept_keys(void *context)
 static void loses_its_claim(const struct contract *c)
 {
     struct run run;
-    void *session = c->raw->open(c->url);
+    OWNED(session) void *session = c->raw->open(c->url);
     leave_rows(c, PREFIX, 4);
     raw_run(c->raw, session, "%s", c->begin);
     raw_run(c->raw, session, "SELECT token_floor FROM %smeta FOR UPDATE", PREFIX);
@@ -261,44 +241,29 @@ static void loses_its_claim(const struct contract *c)
         "INSERT INTO %slocks (name, slot, permits, owner, token, request, acquired, expires, ttl) "
         "VALUES ('late', 0, 0, 'gone', 1, 1, 1, 1, 1)",
         PREFIX);
-    keep_house(c, PREFIX, "30");
+    keep_house(c, "30");
     tap_is_int(rows(c, PREFIX, LOCKS), 2, "meanwhile a second run does nothing");
     db_exec(c->raw, c->url, "UPDATE %sonce SET claim = 7 WHERE name = '%s'", PREFIX, KEY);
     raw_run(c->raw, session, "COMMIT");
-    helper_join(run.helper);
+    end_run(&run);
     tap_ok(!was_noted(c), "a run whose claim another has taken ends before its next batch");
     tap_is_int(keys_of_others(c), 1, "and leaves the claim of the other");
-    c->raw->close(session);
-    empty(c);
-}
-
-struct victim {
-    const struct contract *c;
-    void *session;
-};
-
-static int run_to_be_killed(void *argument)
-{
-    struct victim *victim = argument;
-    char call[100], why[300];
-    snprintf(call, sizeof call, "CALL %shousekeeping(30, 30)", PREFIX);
-    return victim->c->raw->run(victim->session, call, why, sizeof why);
 }
 
 /* Its session is ended while it waits for the row of the floor. */
 static void killed(const struct contract *c)
 {
-    struct victim victim = {.c = c, .session = c->raw->open(c->url)};
-    void *session = c->raw->open(c->url);
-    long long id = raw_int(c->raw, victim.session, "SELECT %s",
+    struct run run = {.c = c, .session = c->raw->open(c->url)};
+    OWNED(session) void *session = c->raw->open(c->url);
+    long long id = raw_int(c->raw, run.session, "SELECT %s",
                            is_postgres(c) ? "pg_backend_pid()" : "CONNECTION_ID()");
     leave_rows(c, PREFIX, 4);
     raw_run(c->raw, session, "%s", c->begin);
     raw_run(c->raw, session, "SELECT token_floor FROM %smeta FOR UPDATE", PREFIX);
-    struct helper *helper = helper_start(run_to_be_killed, &victim);
+    run.helper = helper_start(run_in_thread, &run);
     tap_ok(comes_true(has_swept_keys, (void *)(intptr_t)c), "a run is under way");
     db_exec(c->raw, c->url, is_postgres(c) ? "SELECT pg_terminate_backend(%lld)" : "KILL %lld", id);
-    tap_ok(!helper_join(helper), "its session is killed");
+    tap_ok(!end_run(&run), "its session is killed");
     raw_run(c->raw, session, "COMMIT");
     tap_is_int(rows(c, PREFIX, LOCKS), 1, "the batches that it has committed stay");
     tap_is_int(rows(c, PREFIX, TOKENS), 4, "the one that it was at is undone");
@@ -306,46 +271,38 @@ static void killed(const struct contract *c)
                wall_clock_us() + 60 * 1000000,
            "its claim is over in a minute");
     db_exec(c->raw, c->url, "UPDATE %sonce SET expires = 1 WHERE name = '%s'", PREFIX, KEY);
-    keep_house(c, PREFIX, "30");
+    keep_house(c, "30");
     tap_is_int(all_rows(c, PREFIX), KINDS, "then the next run goes to the end");
-    c->raw->close(victim.session);
-    c->raw->close(session);
-    empty(c);
 }
 
 /* Its own commits would end the transaction of the caller. */
 static void refuses_a_transaction(const struct contract *c)
 {
-    char why[300], call[100];
-    void *session = c->raw->open(c->url);
+    char why[300];
+    OWNED(session) void *session = c->raw->open(c->url);
     leave_rows(c, PREFIX, 4);
-    snprintf(call, sizeof call, "CALL %shousekeeping(30, 30)", PREFIX);
     raw_run(c->raw, session, "BEGIN");
-    tap_ok(!c->raw->run(session, call, why, sizeof why), "inside a transaction it fails");
+    tap_ok(!is_kept(c, session, "30, 30", why), "inside a transaction it fails");
     raw_run(c->raw, session, "ROLLBACK");
     tap_is_int(all_rows(c, PREFIX), KINDS * 4, "and has done nothing");
     raw_run(c->raw, session, "SET default_transaction_isolation = 'serializable'");
-    raw_run(c->raw, session, "%s", call);
+    is_kept(c, session, "30, 30", why);
     tap_is_int(all_rows(c, PREFIX), KINDS, "the isolation of the session does not matter");
-    c->raw->close(session);
-    empty(c);
 }
 
 /* The row of the floor is locked for longer than the session waits. */
 static void gives_its_claim_back(const struct contract *c)
 {
-    char why[300], call[100];
-    void *session = c->raw->open(c->url), *other = c->raw->open(c->url);
-    snprintf(call, sizeof call, "CALL %shousekeeping(30, 30)", PREFIX);
+    char why[300];
+    OWNED(session) void *session = c->raw->open(c->url), *other = c->raw->open(c->url);
+    empty(c, PREFIX);
     raw_run(c->raw, other, "%s", c->begin);
     raw_run(c->raw, other, "SELECT token_floor FROM %smeta FOR UPDATE", PREFIX);
     raw_run(c->raw, session, "SET innodb_lock_wait_timeout = 1");
-    tap_ok(!c->raw->run(session, call, why, sizeof why) && strstr(why, "1205"),
-           "a failure is reported: %s", why);
+    tap_ok(!is_kept(c, session, "30, 30", why) && strstr(why, "1205"), "a failure is reported: %s",
+           why);
     tap_is_int(rows(c, PREFIX, ONCE), 0, "and its claim is given back");
     raw_run(c->raw, other, "COMMIT");
-    c->raw->close(other);
-    c->raw->close(session);
 }
 
 void contract_housekeeping(const struct contract *c)
@@ -354,7 +311,7 @@ void contract_housekeeping(const struct contract *c)
         tap_note("a file has no procedures");
         return;
     }
-    char *url = fresh_tables(c, PREFIX);
+    free(fresh_tables(c, PREFIX));
     does_what_a_sweep_does(c);
     never(c);
     refuses_wrong_ages(c);
@@ -367,5 +324,4 @@ void contract_housekeeping(const struct contract *c)
         refuses_a_transaction(c);
     if (is_mysql(c))
         gives_its_claim_back(c);
-    drop_tables(c, PREFIX, url);
 }

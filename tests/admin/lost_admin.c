@@ -1,20 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * What gets lost of the calls that are about names, resources and tables; see loss.h.
- */
+ * What gets lost of the calls that are about names, resources and tables; see loss.h. */
 #include "loss.h"
-
 #include "core/db.h"
 #include "quick.h"
-
-/* ---- plain reads */
-
-static int count(void *context, const rowlock_grant *grant)
-{
-    (void)grant;
-    ++*(int *)context;
-    return 0;
-}
 
 static bool lose_list(struct loss *l)
 {
@@ -22,7 +11,7 @@ static bool lose_list(struct loss *l)
     OWNED(db) rowlock_db *db = loss_open(l);
     OWNED(lock) rowlock_lock *lock = loss_hold(l, db);
     loss_arm(l);
-    int said = rowlock_list(db, l->name, count, &listed);
+    int said = rowlock_list(db, l->name, count_grant, &listed);
     bool fired = loss_disarm(l);
     loss_read_said(l, db, fired, said);
     loss_is(l, listed, said == ROWLOCK_OK, "each row is told once");
@@ -44,8 +33,6 @@ static bool lose_last_grant(struct loss *l)
     return fired;
 }
 
-/* ---- break */
-
 static void check_broken(struct loss *l, bool fired, int said)
 {
     long long there = loss_rows(l);
@@ -64,7 +51,7 @@ static void check_broken(struct loss *l, bool fired, int said)
 static bool lose_break(struct loss *l)
 {
     OWNED(db) rowlock_db *db = loss_open(l);
-    rowlock_lock *victim = loss_hold(l, l->others);
+    OWNED(lock) rowlock_lock *victim = loss_hold(l, l->others);
     long long token = rowlock_lock_token(victim);
     loss_arm(l);
     int said = rowlock_break(db, l->name, token, NULL);
@@ -85,22 +72,18 @@ static bool lose_break(struct loss *l)
     loss_pass(l);
     loss_granted(l, victim, token + 2);
     loss_is(l, rowlock_release(victim), ROWLOCK_OK, "who is next is not touched");
-    rowlock_lock_close(victim);
     return fired;
 }
-
-/* ---- sweep */
 
 static void make_expired(struct loss *l, int how_many)
 {
     for (int i = 0; i < how_many; i++) {
         char name[80];
         snprintf(name, sizeof name, "%s over %d", l->name, i);
-        rowlock_lock *lock = must_lock(l->others, name);
+        OWNED(lock) rowlock_lock *lock = must_lock(l->others, name);
         if (try_lock(lock, LONG_TTL_MS) != ROWLOCK_OK)
             loss_ok(l, false, "a lock is granted at first: %s", why(l->others));
         rowlock_forget(lock);
-        rowlock_lock_close(lock);
     }
     raw_run(l->raw, l->session, "UPDATE %slocks SET expires = 1 WHERE name LIKE '%s over %%'",
             l->prefix, l->name);
@@ -109,12 +92,6 @@ static void make_expired(struct loss *l, int how_many)
 static long long expired(const struct loss *l)
 {
     return raw_int(l->raw, l->session, "SELECT count(*) FROM %slocks WHERE expires = 1", l->prefix);
-}
-
-/* MySQL's batch takes several requests, and what a session that is not gone has locked is passed over. */
-static bool holds_locks(const struct loss *l)
-{
-    return strcmp(l->raw->name, "mysql") == 0;
 }
 
 /* Until the server has noticed. */
@@ -131,9 +108,8 @@ static void sweep_again(struct loss *l, rowlock_db *db, const rowlock_sweep_opti
 
 static bool lose_sweep(struct loss *l)
 {
-    rowlock_sweep_options options = ROWLOCK_SWEEP_OPTIONS_INIT;
     rowlock_sweep_report report = ROWLOCK_SWEEP_REPORT_INIT;
-    options.batch = 2;
+    rowlock_sweep_options options = *OPTIONS(sweep, .batch = 2);
     options.older_than_ms = 86400000; /* not what was explained */
     options.idle_ms = 86400000;
     make_expired(l, 3);
@@ -144,7 +120,8 @@ static bool lose_sweep(struct loss *l)
     bool fired = loss_disarm(l);
     loss_said(l, db, fired, said, ROWLOCK_OK);
     loss_ok(l, report.locks <= 3 - expired(l), "nothing is reported that did not happen");
-    loss_ok(l, said != ROWLOCK_OK || expired(l) == 0 || holds_locks(l),
+    /* MySQL's batch takes several requests, and passes over what a session that is not gone has locked. */
+    loss_ok(l, said != ROWLOCK_OK || expired(l) == 0 || strcmp(l->raw->name, "mysql") == 0,
             "what is called swept is gone");
     loss_pass(l);
     faultproxy_cut(l->proxy);
@@ -158,9 +135,6 @@ static bool lose_sweep(struct loss *l)
 /* The counters of idle names go into the floor, and no token is repeated. */
 static bool lose_fold(struct loss *l)
 {
-    rowlock_sweep_options options = ROWLOCK_SWEEP_OPTIONS_INIT;
-    options.older_than_ms = 86400000;
-    options.idle_ms = 86400000;
     OWNED(db) rowlock_db *db = loss_open(l);
     OWNED(lock) rowlock_lock *lock = loss_hold(l, l->others);
     long long token = rowlock_lock_token(lock);
@@ -168,7 +142,8 @@ static bool lose_fold(struct loss *l)
     raw_run(l->raw, l->session, "UPDATE %stokens SET granted = 1 WHERE name = '%s'", l->prefix,
             l->name);
     loss_arm(l);
-    int said = rowlock_sweep(db, &options, NULL);
+    int said =
+        rowlock_sweep(db, OPTIONS(sweep, .older_than_ms = 86400000, .idle_ms = 86400000), NULL);
     bool fired = loss_disarm(l);
     loss_said(l, db, fired, said, ROWLOCK_OK);
     loss_ok(l, said != ROWLOCK_OK || loss_token(l) == 0, "what is called done is done");
@@ -180,8 +155,6 @@ static bool lose_fold(struct loss *l)
     loss_is(l, rowlock_release(lock), ROWLOCK_OK, "and released");
     return fired;
 }
-
-/* ---- fence */
 
 static long long seen(const struct loss *l)
 {
@@ -214,8 +187,6 @@ static bool lose_fence(struct loss *l)
     return fired;
 }
 
-/* ---- raise */
-
 static bool lose_raise(struct loss *l)
 {
     int64_t highest = -1;
@@ -245,14 +216,10 @@ static bool lose_raise(struct loss *l)
     return fired;
 }
 
-/* ---- install, into a place of its own */
-
 /* One installs at a time in a PostgreSQL database, and other workers do, too. */
 static bool lost_race(const rowlock_db *db, int said)
 {
-    rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db_error(db, &err);
-    return said < 0 && strcmp(err.sqlstate, "55P03") == 0;
+    return said < 0 && strcmp(error_of(db).sqlstate, "55P03") == 0;
 }
 
 static bool lose_install(struct loss *l)
@@ -281,7 +248,7 @@ static bool lose_install(struct loss *l)
     loss_result(l, db, rowlock_release(lock), ROWLOCK_OK, "and work");
     rowlock_lock_close(lock);
     rowlock_db_close(db);
-    for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++)
+    for (size_t t = 0; t < COUNT(tables); t++)
         raw_run(l->raw, l->session, "DROP TABLE IF EXISTS %s%s%s", other.prefix, tables[t],
                 strcmp(l->raw->name, "postgres") == 0 ? " CASCADE" : "");
     return fired;

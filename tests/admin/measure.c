@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Figures for monitoring: of all tables, and of the names that match a pattern.
- */
+ * Figures for monitoring: of all tables, and of the names that match a pattern. */
 #include "contract.h"
-
 #include "scene.h"
 
 static const char PREFIX[] = "measuring_";
@@ -103,8 +101,6 @@ static void of_all(const struct contract *c, rowlock_db *db)
     is_result(db, rowlock_measure(db, NULL), ROWLOCK_EINVAL, "an output is needed");
 }
 
-/* ---- names */
-
 struct names {
     char text[200];
     rowlock_name_figures last;
@@ -158,7 +154,7 @@ static void matches(rowlock_db *db, const char *glob, const char *expected)
 static void patterns(const struct contract *c, rowlock_db *db)
 {
     static const char *const hostile[] = {"X%y", "Xay", "X_y", "X!y", "X!%y", "[ab]", "Xäy", "x*y"};
-    for (size_t i = 0; i < sizeof hostile / sizeof *hostile; i++)
+    for (size_t i = 0; i < COUNT(hostile); i++)
         add_counter(c, hostile[i], 1);
     matches(db, "X?y", "X!y X%y X_y Xay Xäy");
     matches(db, "X%y", "X%y");
@@ -185,13 +181,10 @@ static int count_name(void *context, const rowlock_name_figures *figures)
 static void pages(const struct contract *c, rowlock_db *db)
 {
     enum { MANY = 1203 };
-    void *session = c->raw->open(c->url);
-    raw_run(c->raw, session, "%s", c->begin);
-    for (int i = 0; i < MANY; i++)
-        raw_run(c->raw, session,
-                "INSERT INTO %stokens (name, token, granted) VALUES ('page %d', 1, 1)", PREFIX, i);
-    raw_run(c->raw, session, "COMMIT");
-    c->raw->close(session);
+    db_exec(c->raw, c->url,
+            "INSERT INTO %stokens (name, token, granted) SELECT %s, 1, 1 FROM " NUMBERS
+            " WHERE i < %d",
+            PREFIX, numbered(c, "page "), MANY);
     struct names names = {.count = 0};
     is_result(db, rowlock_measure_names(db, "page*", count_name, &names), ROWLOCK_OK,
               "measure more names than a page has");
@@ -209,7 +202,7 @@ static void pages(const struct contract *c, rowlock_db *db)
 /* Another transaction has written all rows, and is open. */
 static void blocks_nobody(const struct contract *c, rowlock_db *db)
 {
-    void *session = c->raw->open(c->url);
+    OWNED(session) void *session = c->raw->open(c->url);
     struct names names = {.count = 0};
     rowlock_figures is = ROWLOCK_FIGURES_INIT;
     raw_run(c->raw, session, "%s", c->begin);
@@ -222,18 +215,15 @@ static void blocks_nobody(const struct contract *c, rowlock_db *db)
               "measure names beside it");
     tap_is_int(names.last.token, 'a', "what is committed is told");
     raw_run(c->raw, session, "COMMIT");
-    c->raw->close(session);
 }
 
 void contract_measure(const struct contract *c)
 {
-    char *url = fresh_tables(c, PREFIX);
-    rowlock_db *db = must_open(url);
+    OWNED(text) char *url = fresh_tables(c, PREFIX);
+    OWNED(db) rowlock_db *db = must_open(url);
     of_all(c, db);
     of_names(db);
     patterns(c, db);
     pages(c, db);
     blocks_nobody(c, db);
-    rowlock_db_close(db);
-    drop_tables(c, PREFIX, url);
 }

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Answers of another shape than was asked for, as from routines of another version: the real server's own
- * routine is replaced by one with a column more or less, a NULL, two rows. Nothing may crash, and no grant
- * may be believed.
- */
+ * Answers of another shape than was asked for, as from routines of another version: the real
+ * server's own routine is replaced by one with a column more or less, a NULL, two rows. Nothing
+ * may crash, and no grant may be believed. */
 #include "contract.h"
-
-#include "public.h"
 
 #define MYSQL_HEAD                                                                                 \
     "CREATE PROCEDURE sh_grant(p_name VARBINARY(255), p_permits INT, p_owner VARBINARY(255), "     \
@@ -39,12 +36,11 @@ static const struct wrong {
 static void mysql_answers(const struct contract *c, void *session, rowlock_db *db,
                           const struct wrong *w)
 {
-    rowlock_lock *lock = must_lock(db, "x");
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "x");
     raw_run(c->raw, session, "DROP PROCEDURE sh_grant");
     raw_run(c->raw, session, "%s", w->mysql);
     is_result(db, try_lock(lock, 5000), ROWLOCK_EUNCERTAIN, "%s: the grant is uncertain", w->what);
     tap_ok(strstr(why(db), "another shape") != NULL, "%s: and the text says why", w->what);
-    rowlock_lock_close(lock);
 }
 
 /* PostgreSQL checks a function's result itself, so there the tables answer. */
@@ -67,7 +63,6 @@ static void postgres_answers(const struct contract *c, void *session, const char
 static void batch_answers(const struct contract *c, void *session, rowlock_db *db)
 {
     static const char *const key[] = {"id", NULL};
-    rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
     rowlock_table *table = NULL;
     rowlock_value ids[] = {rowlock_int(1), rowlock_int(2)};
     rowlock_change changes[] = {{.key = &ids[0], .version = 1}, {.key = &ids[1], .version = 1}};
@@ -75,9 +70,8 @@ static void batch_answers(const struct contract *c, void *session, rowlock_db *d
     raw_run(c->raw, session,
             "CREATE TABLE sh_rows (id bigint PRIMARY KEY, version bigint NOT NULL)");
     raw_run(c->raw, session, "INSERT INTO sh_rows VALUES (1, 1), (2, 1)");
-    about.name = "sh_rows";
-    about.key = key;
-    is_result(db, rowlock_table_open(db, &about, &table), ROWLOCK_OK, "a table is looked at");
+    is_result(db, rowlock_table_open(db, OPTIONS(table, .name = "sh_rows", .key = key), &table),
+              ROWLOCK_OK, "a table is looked at");
     raw_run(c->raw, session, "ALTER TABLE sh_rows ALTER version TYPE numeric");
     is_result(db, rowlock_touch(table, changes, 2, NULL), ROWLOCK_EUNCERTAIN,
               "a batch that answers with decimals for versions is not believed");
@@ -89,19 +83,16 @@ void contract_misfit(const struct contract *c)
 {
     if (!c->has_server || c->pooled)
         return;
-    char *url = fresh_tables(c, "sh_");
-    void *session = c->raw->open(c->url);
-    rowlock_db *db = must_open(url);
+    OWNED(text) char *url = fresh_tables(c, "sh_");
+    OWNED(session) void *session = c->raw->open(c->url);
+    OWNED(db) rowlock_db *db = must_open(url);
     rowlock_lock *lock = must_lock(db, "x");
     tap_is_int(try_lock(lock, 5000), ROWLOCK_OK, "our own routines answer as they should");
     rowlock_lock_close(lock);
-    for (size_t i = 0; is_mysql(c) && i < sizeof wrong / sizeof wrong[0]; i++)
+    for (size_t i = 0; is_mysql(c) && i < COUNT(wrong); i++)
         mysql_answers(c, session, db, &wrong[i]);
     if (is_postgres(c)) {
         batch_answers(c, session, db);
         postgres_answers(c, session, url);
     }
-    rowlock_db_close(db);
-    c->raw->close(session);
-    drop_tables(c, "sh_", url);
 }

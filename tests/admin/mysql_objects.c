@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Whose our procedures and tables are on MySQL and MariaDB: a copy of the database works on itself, and what
- * somebody else made by our names is refused.
- */
+ * Whose our procedures and tables are on MySQL and MariaDB: a copy of the database works on
+ * itself, and what somebody else made by our names is refused. */
 #include "admin.h"
 
 enum { TTL_MS = 30000 };
@@ -12,11 +11,9 @@ static rowlock_verdict objects_of(rowlock_db *db)
     return check_item(db, "objects").verdict;
 }
 
-/* ---- a copy */
-
 static const char *const tables[] = {"locks", "waiters", "tokens",  "fences",
                                      "once",  "walks",   "members", "meta"};
-enum { TABLES = sizeof tables / sizeof tables[0] };
+enum { TABLES = COUNT(tables) };
 
 /* As a dump that is restored under another name: the same tables, and the same bodies. mode: an
  * expression for that of a parameter. */
@@ -59,13 +56,12 @@ static void copy_database(const struct contract *c, void *session, const char *o
 static void copied(const struct contract *c)
 {
     char original[100];
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    void *session = c->raw->open(c->url);
+    OWNED(session) void *session = c->raw->open(c->url);
     if (!c->raw->ask(session, "SELECT DATABASE()", original, sizeof original))
         raw_failed("no database", c->url);
     copy_database(c, session, original, "parameter_mode");
-    options.schema = "rowlock_copy";
-    rowlock_db *copy = must_open_with(c->url, &options), *db = must_open(c->url);
+    rowlock_db *copy = must_open_with(c->url, OPTIONS(db, .schema = "rowlock_copy")),
+               *db = must_open(c->url);
     rowlock_lock *there = must_lock(copy, "copied"), *here = must_lock(db, "copied");
     rowlock_lock *both[] = {must_lock(copy, "copied 1"), must_lock(copy, "copied 2")};
     tap_is_int(objects_of(copy), ROWLOCK_FINE,
@@ -85,10 +81,7 @@ static void copied(const struct contract *c)
     tap_is_int(objects_of(copy), ROWLOCK_BAD, "in one whose parameters lost OUT they are not");
     close_dbs(copy, db);
     raw_run(c->raw, session, "DROP DATABASE rowlock_copy");
-    c->raw->close(session);
 }
-
-/* ---- other bodies */
 
 static const char OUR_RENEW[] =
     "PROCEDURE obj_renew(p_name VARBINARY(255), p_slot BIGINT, p_owner VARBINARY(255), "
@@ -107,12 +100,12 @@ static void drifted(const struct contract *c)
     static const char *const bodies[] = {
         "BEGIN SELECT 1, 2, 3; END", "SELECT 1, 2, 3",
         "BEGIN UPDATE obj_locks SET ttl = 7--(SELECT 8)\nWHERE name = p_name; END"};
-    char *url = fresh_tables(c, "obj_");
-    rowlock_db *db = must_open(url);
-    rowlock_lock *lock = must_lock(db, "drifted");
+    OWNED(text) char *url = fresh_tables(c, "obj_");
+    OWNED(db) rowlock_db *db = must_open(url);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "drifted");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "a lock is held");
     tap_is_int(objects_of(db), ROWLOCK_FINE, "new procedures are as they should be");
-    for (size_t i = 0; i < sizeof bodies / sizeof bodies[0]; i++) {
+    for (size_t i = 0; i < COUNT(bodies); i++) {
         remake_renew(c, "", "INVOKER", bodies[i]);
         tap_is_int(objects_of(db), ROWLOCK_BAD, "a procedure with another body is found");
         tap_is_int(installs(url), ROWLOCK_ESCHEMA, "install leaves it as it is, and says so");
@@ -124,9 +117,6 @@ static void drifted(const struct contract *c)
     tap_is_int(objects_of(db), ROWLOCK_BAD, "one that runs with its definer's rights is found");
     tap_is_int(upgrades(url), ROWLOCK_OK, "and made again too");
     tap_is_int(objects_of(db), ROWLOCK_FINE, "then it has its caller's");
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
-    drop_tables(c, "obj_", url);
 }
 
 enum { TURNS = 300, REMADE = 12 };
@@ -151,7 +141,7 @@ static int goes_on_locking(void *argument)
 /* MySQL drops a procedure before it makes it again. */
 static void remade_under_load(const struct contract *c)
 {
-    char *url = fresh_tables(c, "obj_");
+    OWNED(text) char *url = fresh_tables(c, "obj_");
     pid_t child = child_start(goes_on_locking, url);
     int good = 0;
     for (int i = 0; i < REMADE; i++) {
@@ -161,10 +151,7 @@ static void remade_under_load(const struct contract *c)
     }
     tap_is_int(good, REMADE, "procedures are made again and again while a program calls them");
     tap_is_int(child_join(child), 0, "which is told of no failure");
-    drop_tables(c, "obj_", url);
 }
-
-/* ---- events */
 
 static void event_is(rowlock_db *db, rowlock_verdict verdict, const char *value, const char *advice,
                      const char *what)
@@ -177,7 +164,7 @@ static void event_is(rowlock_db *db, rowlock_verdict verdict, const char *value,
 /* DISABLE ON SLAVE is how a replica has the event of its primary. */
 static void events(const struct contract *c)
 {
-    char *url = fresh_tables(c, "evt_");
+    OWNED(text) char *url = fresh_tables(c, "evt_");
     char scheduler[20] = "OFF";
     rowlock_db *db = must_open(url);
     void *session = c->raw->open(c->url);
@@ -201,10 +188,7 @@ static void events(const struct contract *c)
     raw_run(c->raw, session, "SET GLOBAL event_scheduler = %s", scheduler);
     c->raw->close(session);
     rowlock_db_close(db);
-    drop_tables(c, "evt_", url);
 }
-
-/* ---- somebody else's */
 
 static void refused(const char *url, const char *what)
 {
@@ -216,7 +200,7 @@ static void refused(const char *url, const char *what)
 
 static void planted_procedures(const struct contract *c)
 {
-    char *url = fresh_tables(c, "obj_");
+    OWNED(text) char *url = fresh_tables(c, "obj_");
     db_exec(c->raw, c->url, "DROP USER IF EXISTS obj_mallory");
     db_exec(c->raw, c->url, "CREATE USER obj_mallory");
     remake_renew(c, "DEFINER = obj_mallory", "INVOKER", "SELECT 1, 2, 3");
@@ -232,7 +216,6 @@ static void planted_procedures(const struct contract *c)
     db_exec(c->raw, c->url, "DROP PROCEDURE obj_renew");
     tap_is_int(upgrades(url), ROWLOCK_OK, "when it has been dropped, upgrade makes it again");
     db_exec(c->raw, c->url, "DROP USER obj_mallory");
-    drop_tables(c, "obj_", url);
 }
 
 static void planted_tables(const struct contract *c)
@@ -250,8 +233,8 @@ static void planted_tables(const struct contract *c)
         {"a view in the place of a table", "CREATE VIEW obj_fences AS SELECT * FROM obj_hidden",
          "DROP VIEW obj_fences"},
     };
-    char *url = fresh_tables(c, "obj_");
-    for (size_t i = 0; i < sizeof plants / sizeof plants[0]; i++) {
+    OWNED(text) char *url = fresh_tables(c, "obj_");
+    for (size_t i = 0; i < COUNT(plants); i++) {
         db_exec(c->raw, c->url, "%s", plants[i].made);
         refused(url, plants[i].what);
         db_exec(c->raw, c->url, "%s", plants[i].undone);
@@ -259,7 +242,6 @@ static void planted_tables(const struct contract *c)
     db_exec(c->raw, c->url, "ALTER TABLE obj_hidden ENGINE = InnoDB");
     db_exec(c->raw, c->url, "RENAME TABLE obj_hidden TO obj_fences");
     tap_is_int(installs(url), ROWLOCK_OK, "without all that, installing goes well");
-    drop_tables(c, "obj_", url);
 }
 
 void contract_mysql_objects(const struct contract *c)

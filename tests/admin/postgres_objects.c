@@ -107,10 +107,9 @@ static void foreign_installation(const struct contract *c, const char *url)
 /* A renamed schema, and another by its name: the functions lock in that one. */
 static void renamed(const struct contract *c)
 {
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
     db_exec(c->raw, c->url, "DROP SCHEMA IF EXISTS obj_live, obj_old CASCADE");
     db_exec(c->raw, c->url, "CREATE SCHEMA obj_live");
-    options.schema = "obj_live";
+    rowlock_db_options options = *OPTIONS(db, .schema = "obj_live");
     rowlock_db *live = must_open_with(c->url, &options);
     is_result(live, rowlock_install(live), ROWLOCK_OK, "tables in a schema");
     db_exec(c->raw, c->url, "ALTER SCHEMA obj_live RENAME TO obj_old; CREATE SCHEMA obj_live");
@@ -135,11 +134,9 @@ static void renamed(const struct contract *c)
 
 static void open_schema(const struct contract *c)
 {
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    options.schema = "obj_open";
     db_exec(c->raw, c->url, "DROP SCHEMA IF EXISTS obj_open CASCADE");
     db_exec(c->raw, c->url, "CREATE SCHEMA obj_open");
-    rowlock_db *db = must_open_with(c->url, &options);
+    rowlock_db *db = must_open_with(c->url, OPTIONS(db, .schema = "obj_open"));
     is_result(db, rowlock_install(db), ROWLOCK_OK, "tables in a schema of their own");
     tap_is_int(look(db).verdict, ROWLOCK_FINE, "where nobody else may create");
     db_exec(c->raw, c->url, "GRANT CREATE ON SCHEMA obj_open TO PUBLIC");
@@ -155,7 +152,7 @@ static void open_schema(const struct contract *c)
  * 50 the table grew by 80 pages here. */
 static void reuse_of_room(const struct contract *c)
 {
-    char *url = fresh_tables(c, "room_");
+    OWNED(text) char *url = fresh_tables(c, "room_");
     rowlock_db *db = must_open(url);
     rowlock_lock *lock = must_lock(db, "again and again");
     void *session = c->raw->open(c->url);
@@ -168,7 +165,6 @@ static void reuse_of_room(const struct contract *c)
     c->raw->close(session);
     rowlock_lock_close(lock);
     rowlock_db_close(db);
-    drop_tables(c, "room_", url);
 }
 
 void contract_postgres_objects(const struct contract *c)
@@ -179,7 +175,7 @@ void contract_postgres_objects(const struct contract *c)
             "DO $$ BEGIN CREATE ROLE " ROLE "; EXCEPTION WHEN duplicate_object THEN "
             "NULL; END $$");
     rowlock_db *db = must_open(url);
-    for (int i = 0; i < (int)(sizeof traps / sizeof traps[0]); i++)
+    for (int i = 0; i < COUNT(traps); i++)
         is_trapped(c, db, i);
     rowlock_db_close(db);
     foreign_installation(c, url);

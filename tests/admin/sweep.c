@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a sweep removes and what it leaves, and how counters of idle names go into the floor. Sweeps
- * beside live traffic are in lock/each_load.c.
- */
+ * What a sweep removes and what it leaves, and how counters of idle names go into the floor.
+ * Sweeps beside live traffic are in lock/each_load.c. */
 #include "admin.h"
-
 #include "crowd.h"
 #include "scene.h"
 
@@ -13,26 +11,14 @@
 static const char PREFIX[] = "sweeping_";
 static const int64_t HOUR_US = INT64_C(3600000000);
 
-/* Rows as crashed holders leave them, 100 a statement. */
+/* Rows as crashed holders leave them: "row 10000", "row 10001", … */
 static void leave_rows(const struct contract *c, const char *kind, int count, int64_t expires_us)
 {
-    void *session = c->raw->open(c->url);
-    char sql[20000];
-    raw_run(c->raw, session, "%s", c->begin);
-    for (int i = 0; i < count;) {
-        int length =
-            snprintf(sql, sizeof sql,
-                     "INSERT INTO %slocks (name, slot, permits, owner, token, request, acquired, "
-                     "expires, ttl) VALUES ",
-                     PREFIX);
-        for (int k = 0; k < 100 && i < count; k++, i++)
-            length += snprintf(sql + length, sizeof sql - (size_t)length,
-                               "%s('%s %05d', 0, 0, 'gone', 1, %d, 1, %lld, 1000000)",
-                               k ? ", " : "", kind, i, i + 1, (long long)expires_us);
-        raw_run(c->raw, session, "%s", sql);
-    }
-    raw_run(c->raw, session, "COMMIT");
-    c->raw->close(session);
+    db_exec(c->raw, c->url,
+            "INSERT INTO %slocks (name, slot, permits, owner, token, request, acquired, expires, "
+            "ttl) SELECT %s, 0, 0, 'gone', 1, i - 9999, 1, %lld, 1000000 FROM (SELECT 10000 + i AS "
+            "i FROM " NUMBERS ") rows_ WHERE i < 10000 + %d",
+            PREFIX, numbered(c, kind), (long long)expires_us, count);
 }
 
 static int rows(const struct contract *c)
@@ -54,26 +40,21 @@ static void removes_what_is_over(const struct contract *c, rowlock_db *db)
 {
     enum { EXPIRED = 1203, LIVE = 300, BATCH = 500 };
     struct seen seen = {.in_order = true};
-    rowlock_sweep_options how = ROWLOCK_SWEEP_OPTIONS_INIT;
     rowlock_sweep_report report = ROWLOCK_SWEEP_REPORT_INIT;
-    leave_rows(c, "expired", EXPIRED, wall_clock_us() - HOUR_US);
-    leave_rows(c, "live", LIVE, wall_clock_us() + HOUR_US);
-    how.each = see_grant;
-    how.context = &seen;
-    how.batch = BATCH;
-    how.older_than_ms = 2 * 3600 * 1000;
+    leave_rows(c, "expired ", EXPIRED, wall_clock_us() - HOUR_US);
+    leave_rows(c, "live ", LIVE, wall_clock_us() + HOUR_US);
+    rowlock_sweep_options how = *OPTIONS(sweep, .each = see_grant, .context = &seen, .batch = BATCH,
+                                         .older_than_ms = 2 * 3600 * 1000);
     sweeps(c, db, &how, 0, EXPIRED + LIVE, "what is over for two hours");
     how.older_than_ms = 0;
     how.dry_run = 1;
     sweeps(c, db, &how, EXPIRED, EXPIRED + LIVE, "dry");
     tap_is_int(seen.count, EXPIRED, "a dry run reports each");
-
     rowlock_lock *lock = must_lock(db, "bystander");
     is_result(db, try_lock(lock, 30000), ROWLOCK_OK, "acquire beside many expired locks");
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "and release");
     rowlock_lock_close(lock);
     tap_is_int(rows(c), EXPIRED + LIVE, "sweeps nothing by the way");
-
     seen = (struct seen){.in_order = true, .stop_after = 1};
     how.dry_run = 0;
     sweeps(c, db, &how, BATCH, EXPIRED + LIVE - BATCH, "until a callback stops it: one batch");
@@ -86,20 +67,6 @@ static void removes_what_is_over(const struct contract *c, rowlock_db *db)
     tap_ok(report.batches >= 2, "in batches");
     sweeps(c, db, NULL, 0, LIVE, "without options, and the live ones are left alone");
     db_exec(c->raw, c->url, "DELETE FROM %slocks", PREFIX);
-}
-
-static void bad_options(rowlock_db *db)
-{
-    static const struct {
-        int batch, older_than_ms;
-    } bad[] = {{10001, 0}, {-1, 0}, {10, -1}};
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        rowlock_sweep_options how = ROWLOCK_SWEEP_OPTIONS_INIT;
-        how.batch = bad[i].batch;
-        how.older_than_ms = bad[i].older_than_ms;
-        is_result(db, rowlock_sweep(db, &how, NULL), ROWLOCK_EINVAL,
-                  "a batch of %d and an age of %d are refused", bad[i].batch, bad[i].older_than_ms);
-    }
 }
 
 static void holder_finds_out(const struct contract *c, rowlock_db *db)
@@ -128,14 +95,14 @@ static int sweep_in_thread(void *argument)
     return result;
 }
 
-/* Pitfall 30: what is renewed while the sweep is waiting for it stays. */
+/* What is renewed while the sweep is waiting for it stays. */
 static void renewed_meanwhile(const struct contract *c, const char *url)
 {
-    leave_rows(c, "renewed", 1, wall_clock_us() - HOUR_US);
-    leave_rows(c, "stays over", 1, wall_clock_us() - HOUR_US);
+    leave_rows(c, "renewed ", 1, wall_clock_us() - HOUR_US);
+    leave_rows(c, "stays over ", 1, wall_clock_us() - HOUR_US);
     void *session = c->raw->open(c->url);
     raw_run(c->raw, session, "%s", c->begin);
-    raw_run(c->raw, session, "UPDATE %slocks SET expires = %lld WHERE name = 'renewed 00000'",
+    raw_run(c->raw, session, "UPDATE %slocks SET expires = %lld WHERE name = 'renewed 10000'",
             PREFIX, (long long)(wall_clock_us() + HOUR_US));
     struct sweeper sweeper = {.url = url};
     struct helper *helper = helper_start(sweep_in_thread, &sweeper);
@@ -146,30 +113,25 @@ static void renewed_meanwhile(const struct contract *c, const char *url)
     tap_is_int(helper_join(helper), ROWLOCK_OK, "a sweep beside a renewal goes well");
     tap_is_int(rows(c), 1, "one of two expired locks is left");
     tap_is_int(
-        db_int(c->raw, c->url, "SELECT count(*) FROM %slocks WHERE name = 'renewed 00000'", PREFIX),
+        db_int(c->raw, c->url, "SELECT count(*) FROM %slocks WHERE name = 'renewed 10000'", PREFIX),
         1, "the one that was renewed while the sweep looked");
     tap_is_int(sweeper.swept, 1, "the other one was swept");
     db_exec(c->raw, c->url, "DELETE FROM %slocks", PREFIX);
 }
-
-/* ---- rows between others */
 
 /* Every seventh row is over, and the name of thirty has a row for each slot. */
 static void sweeps_scattered(const struct contract *c, rowlock_db *db, bool reports)
 {
     enum { ROWS = 300, OVER = ROWS / 7 };
     struct seen seen = {0};
-    rowlock_sweep_options how = ROWLOCK_SWEEP_OPTIONS_INIT;
-    how.batch = 10;
-    how.each = reports ? see_grant : NULL;
-    how.context = &seen;
-    leave_rows(c, "row", ROWS, wall_clock_us() + HOUR_US);
+    leave_rows(c, "row ", ROWS, wall_clock_us() + HOUR_US);
     db_exec(c->raw, c->url,
-            "UPDATE %slocks SET name = 'row 00100', slot = request, permits = -1 "
+            "UPDATE %slocks SET name = 'row 10100', slot = request, permits = -1 "
             "WHERE request > 101 AND request <= 131",
             PREFIX);
     db_exec(c->raw, c->url, "UPDATE %slocks SET expires = 1 WHERE request %% 7 = 0", PREFIX);
-    sweeps(c, db, &how, OVER, ROWS - OVER,
+    sweeps(c, db, OPTIONS(sweep, .batch = 10, .each = reports ? see_grant : NULL, .context = &seen),
+           OVER, ROWS - OVER,
            reports ? "rows between live ones" : "rows between live ones, without a report");
     tap_is_int(seen.count, reports ? OVER : 0, "so many are reported");
     tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM %slocks WHERE expires = 1", PREFIX), 0,
@@ -183,17 +145,16 @@ static void passes_over(const struct contract *c, rowlock_db *db, bool reports)
 {
     enum { OVER = 20, TAKEN = 3 };
     struct seen seen = {.in_order = true};
-    rowlock_sweep_options how = ROWLOCK_SWEEP_OPTIONS_INIT;
-    how.each = reports ? see_grant : NULL;
-    how.context = &seen;
-    leave_rows(c, "row", OVER, wall_clock_us() - HOUR_US);
+    rowlock_sweep_options how =
+        *OPTIONS(sweep, .each = reports ? see_grant : NULL, .context = &seen);
+    leave_rows(c, "row ", OVER, wall_clock_us() - HOUR_US);
     void *session = c->raw->open(c->url);
     raw_run(c->raw, session, "%s", c->begin);
-    raw_run(c->raw, session, "SELECT token FROM %slocks WHERE name = 'row 00003' FOR UPDATE",
+    raw_run(c->raw, session, "SELECT token FROM %slocks WHERE name = 'row 10003' FOR UPDATE",
             PREFIX);
-    raw_run(c->raw, session, "UPDATE %slocks SET expires = %lld WHERE name = 'row 00007'", PREFIX,
+    raw_run(c->raw, session, "UPDATE %slocks SET expires = %lld WHERE name = 'row 10007'", PREFIX,
             (long long)(wall_clock_us() + HOUR_US));
-    raw_run(c->raw, session, "DELETE FROM %slocks WHERE name = 'row 00011'", PREFIX);
+    raw_run(c->raw, session, "DELETE FROM %slocks WHERE name = 'row 10011'", PREFIX);
     sweeps(c, db, &how, OVER - TAKEN, TAKEN, "beside rows that others have locked");
     tap_is_int(seen.count, reports ? OVER - TAKEN : 0, "so many are reported");
     tap_ok(seen.in_order, "in their order");
@@ -204,17 +165,6 @@ static void passes_over(const struct contract *c, rowlock_db *db, bool reports)
     db_exec(c->raw, c->url, "DELETE FROM %slocks", PREFIX);
 }
 
-static void passes_over_adopted(const struct contract *c)
-{
-    void *session = c->raw->open(c->url);
-    rowlock_db *db = adopt_with(c, session, PREFIX);
-    passes_over(c, db, false);
-    passes_over(c, db, true);
-    rowlock_db_close(db);
-    c->raw->close(session);
-}
-
-/* Pitfall 57: counters of idle names are forgotten, tokens are not repeated. */
 /* idle_ms as in the options; -1 is never. */
 static void counts_counters(rowlock_db *db, int64_t idle_ms, bool dry, bool some, const char *what)
 {
@@ -240,7 +190,7 @@ static int64_t use_often(rowlock_db *db, rowlock_lock *lock, int times)
     return token;
 }
 
-/* Pitfall 57: counters of idle names are forgotten, tokens are not repeated. */
+/* Counters of idle names are forgotten, tokens are not repeated. */
 enum { IDLE_MS = 1200 * 1000, IDLE_SINCE_US = 1800 * 1000 * 1000 };
 
 static void folds(const struct contract *c, rowlock_db *db)
@@ -278,22 +228,20 @@ static void folds(const struct contract *c, rowlock_db *db)
 /* More counters than one batch, and a floor that never sinks. */
 static void folds_many(const struct contract *c, rowlock_db *db)
 {
-    rowlock_sweep_options how = ROWLOCK_SWEEP_OPTIONS_INIT;
     rowlock_sweep_report report = ROWLOCK_SWEEP_REPORT_INIT;
     db_exec(c->raw, c->url, "DELETE FROM %stokens", PREFIX);
     db_exec(c->raw, c->url, "UPDATE %smeta SET token_floor = 5000", PREFIX);
-    for (int i = 0; i < 25; i++)
-        db_exec(c->raw, c->url, "INSERT INTO %stokens (name, token, granted) VALUES ('n%d', %d, 1)",
-                PREFIX, i, i * 10 + 1);
-    how.batch = 10;
-    is_result(db, rowlock_sweep(db, &how, &report), ROWLOCK_OK, "fold 25 counters, 10 at a time");
+    db_exec(c->raw, c->url,
+            "INSERT INTO %stokens (name, token, granted) SELECT %s, 10 * i + 1, 1 FROM " NUMBERS
+            " WHERE i < 25",
+            PREFIX, numbered(c, "n"));
+    is_result(db, rowlock_sweep(db, OPTIONS(sweep, .batch = 10), &report), ROWLOCK_OK,
+              "fold 25 counters, 10 at a time");
     tap_is_int(report.counters, 25, "all are folded");
     tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM %stokens", PREFIX), 0, "none is left");
     tap_is_int(db_int(c->raw, c->url, "SELECT token_floor FROM %smeta", PREFIX), 5000,
                "the floor does not sink");
 }
-
-/* ---- a counter sweep beside grants */
 
 static int rounds(void)
 {
@@ -304,10 +252,8 @@ static int rounds(void)
 static void folds_at_once(const struct contract *c, rowlock_db *db)
 {
     OWNED(lock) rowlock_lock *lock = must_lock(db, "at once");
-    rowlock_sweep_options how = ROWLOCK_SWEEP_OPTIONS_INIT;
     int64_t last = 0;
     int wrong = 0, lower = 0;
-    how.idle_ms = 1;
     db_exec(c->raw, c->url, "DELETE FROM %stokens", PREFIX);
     for (int i = rounds(); i > 0; i--) {
         rowlock_sweep_report report = ROWLOCK_SWEEP_REPORT_INIT;
@@ -316,7 +262,7 @@ static void folds_at_once(const struct contract *c, rowlock_db *db)
         last = rowlock_lock_token(lock);
         wrong += rowlock_release(lock) != ROWLOCK_OK;
         while (report.counters == 0 && wrong == 0)
-            wrong += rowlock_sweep(db, &how, &report) != ROWLOCK_OK;
+            wrong += rowlock_sweep(db, OPTIONS(sweep, .idle_ms = 1), &report) != ROWLOCK_OK;
     }
     tap_is_int(wrong, 0, "a counter is folded as soon as it is idle: %s", why(db));
     tap_is_int(lower, 0, "and its next token is higher all the same");
@@ -333,10 +279,8 @@ struct folder {
 static int fold(void *argument)
 {
     struct folder *f = argument;
-    rowlock_sweep_options how = ROWLOCK_SWEEP_OPTIONS_INIT;
-    how.idle_ms = 1;
     do
-        f->result = rowlock_sweep(f->db, &how, NULL);
+        f->result = rowlock_sweep(f->db, OPTIONS(sweep, .idle_ms = 1), NULL);
     while (!f->stop && f->result == ROWLOCK_OK);
     return 0;
 }
@@ -345,14 +289,12 @@ static void folds_beside(const char *url, rowlock_db *db)
 {
     rowlock_lock *lock = must_lock(db, "beside");
     struct folder f = {.db = must_open(url), .result = ROWLOCK_OK};
-    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
     int wrong = 0;
-    how.ttl_ms = 30000;
-    how.wait_ms = ROWLOCK_FOREVER;
     struct helper *helper = helper_start(fold, &f);
     for (int i = rounds(); i > 0; i--) {
         int64_t token = 0, when = 0;
-        wrong += rowlock_acquire(lock, &how) != ROWLOCK_OK;
+        wrong += rowlock_acquire(lock, OPTIONS(acquire, .ttl_ms = 30000,
+                                               .wait_ms = ROWLOCK_FOREVER)) != ROWLOCK_OK;
         wrong += rowlock_last_grant(db, "beside", &token, &when) != ROWLOCK_OK;
         wrong += rowlock_release(lock) != ROWLOCK_OK;
     }
@@ -380,11 +322,6 @@ static void close_gate(struct folder *f)
             "CREATE TRIGGER %sgate BEFORE DELETE ON %stokens FOR EACH ROW BEGIN "
             "DO GET_LOCK('sweep here', 0); DO GET_LOCK('sweep gate', 60); END",
             PREFIX, PREFIX);
-}
-
-static void open_gate(struct folder *f)
-{
-    raw_run(f->c->raw, f->gate, is_postgres(f->c) ? "COMMIT" : "DO RELEASE_LOCK('sweep gate')");
 }
 
 static bool is_held_up(void *context)
@@ -420,7 +357,7 @@ static void granted_meanwhile(const struct contract *c, const char *url)
     struct helper *helper = helper_start(fold, &f);
     tap_ok(comes_true(is_held_up, &f), "a counter sweep has looked");
     raw_run(c->raw, session, "COMMIT");
-    open_gate(&f);
+    raw_run(c->raw, f.gate, is_postgres(c) ? "COMMIT" : "DO RELEASE_LOCK('sweep gate')");
     helper_join(helper);
     is_result(f.db, f.result, ROWLOCK_OK, "when the grant is committed it goes on");
     tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM %stokens WHERE name = 'a'", PREFIX), 0,
@@ -442,18 +379,19 @@ static void granted_meanwhile(const struct contract *c, const char *url)
 
 void contract_sweep(const struct contract *c)
 {
-    char *url = fresh_tables(c, PREFIX);
-    rowlock_db *db = must_open(url);
+    OWNED(text) char *url = fresh_tables(c, PREFIX);
+    OWNED(db) rowlock_db *db = must_open(url);
     removes_what_is_over(c, db);
-    bad_options(db);
     holder_finds_out(c, db);
     renewed_meanwhile(c, url);
-    sweeps_scattered(c, db, false);
-    sweeps_scattered(c, db, true);
-    if (c->has_server) {
-        passes_over(c, db, false);
-        passes_over(c, db, true);
-        passes_over_adopted(c);
+    for (int reports = 0; reports <= 1; reports++) {
+        sweeps_scattered(c, db, reports);
+        if (!c->has_server)
+            continue;
+        OWNED(session) void *session = c->raw->open(c->url);
+        OWNED(db) rowlock_db *adopted = adopt_with(c, session, PREFIX);
+        passes_over(c, db, reports);
+        passes_over(c, adopted, reports);
     }
     folds(c, db);
     folds_many(c, db);
@@ -461,6 +399,4 @@ void contract_sweep(const struct contract *c)
     folds_beside(url, db);
     if (c->has_server)
         granted_meanwhile(c, url);
-    rowlock_db_close(db);
-    drop_tables(c, PREFIX, url);
 }

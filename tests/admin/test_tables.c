@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * What core makes of the tables it finds, where no server shows it: in which order it looks and
- * installs, answers that are lost or misshapen, and what rowlock_check() reports of servers that are
- * hard to come by. The rest is in install.c.
- */
+ * installs, answers that are lost or misshapen, and what rowlock_check() reports of servers that
+ * are hard to come by. The rest is in install.c. */
 #include "backend_script.h"
 #include "quick.h"
 #include "tap.h"
@@ -23,8 +22,6 @@ static const char *error_text(void)
     rowlock_db_error(db, &err);
     return err.text;
 }
-
-/* ---- using them */
 
 static void test_unusable(struct script_answer meta, const char *what, const char *advice)
 {
@@ -79,7 +76,7 @@ static void test_install(void)
         {"a routine with another body is named, and stays as it is", OP_OBJECTS, OBJECT(DRIFT),
          true, ROWLOCK_ESCHEMA, 0, NULL, "has an old body"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         begin();
         if (cases[i].always)
             script_always(cases[i].op, cases[i].answer);
@@ -146,23 +143,19 @@ static int count_steps(void *context, const rowlock_upgrade_step *step)
 static void test_upgrade(void)
 {
     int seen[2] = {0};
-    rowlock_upgrade_options options = ROWLOCK_UPGRADE_OPTIONS_INIT;
-    options.each = count_steps;
-    options.context = seen;
+    rowlock_upgrade_options options = *OPTIONS(upgrade, .each = count_steps, .context = seen);
     begin_over_drift();
     script_next(OP_INSTALL, FAILS(RLK_UNCERTAIN));
     tap_is_int(rowlock_upgrade(db, &options), ROWLOCK_OK, "a routine with another body");
     tap_is_int(script_count(OP_INSTALL), 2, "is made again, and after a lost answer once more");
     tap_ok(seen[0] == 0 && seen[1] == 1, "which is told once");
     rowlock_db_close(db);
-
     begin_over_drift();
     options.dry_run = 1;
     tap_is_int(rowlock_upgrade(db, &options), ROWLOCK_OK, "a dry run");
     tap_is_int(script_count(OP_INSTALL), 0, "changes nothing");
     tap_is_int(seen[0], 1, "and tells what is to be done");
     rowlock_db_close(db);
-
     begin_over_drift();
     options.dry_run = 0;
     options.deadline_ms = 1;
@@ -172,7 +165,6 @@ static void test_upgrade(void)
     tap_ok(strstr(error_text(), "make routine rowlock_wake") != NULL, "the text says for what: %s",
            error_text());
     rowlock_db_close(db);
-
     begin_over_drift();
     script_always(OP_INSTALL, FAILS(RLK_DENIED));
     tap_is_int(rowlock_upgrade(db, &options), ROWLOCK_EDENIED, "a missing privilege is told");
@@ -219,7 +211,7 @@ static void test_check(void)
         {"a read-only server", OP_FACTS, ANSWER(.missing = true), ROWLOCK_BAD, "writable", "2 no ",
          ""},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         struct findings f = {.item = cases[i].item};
         rowlock_verdict worst = (rowlock_verdict)77;
         begin();

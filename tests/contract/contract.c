@@ -3,8 +3,16 @@
  * Runs the subjects of the contract one after the other. Has words that several of them use. The
  * checks are in the files of the subjects. */
 #include "contract.h"
+#include "tables.h"
 
-#include <stdarg.h>
+/* A program tests one database. */
+static const struct raw *raw_here;
+
+void owned_session_ends(void **session)
+{
+    if (*session)
+        raw_here->close(*session);
+}
 
 void contract_own(const struct contract *c)
 {
@@ -42,34 +50,6 @@ static bool is_set(const char *variable)
 bool is_long_run(void)
 {
     return is_set("ROWLOCK_TEST_LONG");
-}
-
-int contract_run(const struct contract *contract)
-{
-    struct contract c = *contract;
-    if (c.raw->pooled) {
-        void *session = c.raw->open(c.url);
-        c.pooled = c.raw->pooled(session);
-        c.raw->close(session);
-    }
-    const char *only = getenv("ROWLOCK_TEST_SUBJECT");
-    bool all = only || !is_set("ROWLOCK_TEST_POOL") || is_long_run();
-    must_install(c.url);
-    for (size_t i = 0; i < sizeof subjects / sizeof subjects[0]; i++) {
-        if (only ? strcmp(only, subjects[i].name) != 0
-                 : c.part && strcmp(c.part, subjects[i].part) != 0)
-            continue;
-        if (only && c.part && strcmp(c.part, subjects[i].part) != 0)
-            return tap_skip_all("the subject is in another part");
-        if (c.only && !is_among(c.only, subjects[i].name))
-            continue;
-        if (!all && subjects[i].pooling == PLAIN)
-            continue;
-        int64_t begin = clock_ms();
-        subjects[i].run(&c);
-        tap_note("%s took %lld ms", subjects[i].name, (long long)(clock_ms() - begin));
-    }
-    return tap_done();
 }
 
 int rows_of(const struct contract *c, const char *name)
@@ -173,28 +153,54 @@ static void drop_all(const struct contract *c, const char *prefix)
                                            "guard", "make_room", "renew",   "renew_all", "fence",
                                            "break", "fold",      "raise",   "look",      "refuse"};
     const char *routine = is_postgres(c) ? "FUNCTION" : "PROCEDURE";
-    void *session = c->raw->open(c->url);
-    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
+    OWNED(session) void *session = c->raw->open(c->url);
+    for (size_t i = 0; i < COUNT(tables); i++)
         drop_if_there(c, session, "TABLE", prefix, tables[i]);
-    for (size_t i = 0; c->has_server && i < sizeof routines / sizeof routines[0]; i++)
+    for (size_t i = 0; c->has_server && i < COUNT(routines); i++)
         drop_if_there(c, session, routine, prefix, routines[i]);
-    c->raw->close(session);
+}
+
+/* Those that the subject has not dropped itself. */
+static char prefixes[20][40];
+static int prefix_count;
+
+char *no_tables(const struct contract *c, const char *prefix)
+{
+    char parameter[100];
+    drop_all(c, prefix);
+    if (prefix_count == COUNT(prefixes))
+        abort();
+    snprintf(prefixes[prefix_count++], sizeof prefixes[0], "%s", prefix);
+    snprintf(parameter, sizeof parameter, "rowlock_prefix=%s", prefix);
+    return url_with(c->url, parameter);
 }
 
 char *fresh_tables(const struct contract *c, const char *prefix)
 {
-    char parameter[100];
-    drop_all(c, prefix);
-    snprintf(parameter, sizeof parameter, "rowlock_prefix=%s", prefix);
-    char *url = url_with(c->url, parameter);
+    char *url = no_tables(c, prefix);
     must_install(url);
     return url;
 }
 
 void drop_tables(const struct contract *c, const char *prefix, char *url)
 {
+    prefix_count -= prefix_count > 0 && strcmp(prefixes[prefix_count - 1], prefix) == 0;
     drop_all(c, prefix);
     free(url);
+}
+
+static void end_subject(const struct contract *c)
+{
+    while (prefix_count > 0)
+        drop_all(c, prefixes[--prefix_count]);
+    drop_site_tables(c);
+}
+
+const char *numbered(const struct contract *c, const char *before)
+{
+    static char sql[100];
+    snprintf(sql, sizeof sql, is_sqlite(c) ? "'%s' || i" : "CONCAT('%s', i)", before);
+    return sql;
 }
 
 void refuse_rows(const struct contract *c, const char *prefix, const char *table, const char *does)
@@ -219,8 +225,7 @@ void refuse_rows(const struct contract *c, const char *prefix, const char *table
  * that the acquire is under way. */
 static void check_error(const rowlock_db *db, int got, const char *what)
 {
-    rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db_error(db, &err);
+    rowlock_error err = error_of(db);
     bool started = got == ROWLOCK_OK && err.code == ROWLOCK_EMISUSE;
     bool reasoned = got == ROWLOCK_OK || err.text[0];
     if ((err.code != got && !started) || !reasoned)
@@ -228,16 +233,60 @@ static void check_error(const rowlock_db *db, int got, const char *what)
                  err.text);
 }
 
-bool(is_result)(const rowlock_db *db, int got, int want, const char *format, ...)
+bool(is_result)(const rowlock_db *db, int got, int want, const char *text)
 {
-    char text[500];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
     bool passed = (tap_is_str)(rowlock_result_name(got), rowlock_result_name(want), "%s", text);
     if (!passed && got != ROWLOCK_OK)
         tap_note("%s", why(db));
     check_error(db, got, text);
     return passed;
+}
+
+static int note_item(void *context, const rowlock_finding *finding)
+{
+    struct found *f = context;
+    bool wanted = strcmp(finding->item, f->item) == 0;
+    f->further = f->further || !wanted;
+    if (!wanted)
+        return 0;
+    snprintf(f->value, sizeof f->value, "%s", finding->value);
+    snprintf(f->advice, sizeof f->advice, "%s", finding->advice);
+    f->verdict = finding->verdict;
+    return 0;
+}
+
+struct found check_item(rowlock_db *db, const char *item)
+{
+    struct found f = {.item = item, .verdict = ROWLOCK_FINE};
+    is_result(db, rowlock_check(db, note_item, &f, &f.worst), ROWLOCK_OK, "check looks");
+    return f;
+}
+
+int contract_run(const struct contract *contract)
+{
+    struct contract c = *contract;
+    raw_here = c.raw;
+    if (c.raw->pooled) {
+        OWNED(session) void *session = c.raw->open(c.url);
+        c.pooled = c.raw->pooled(session);
+    }
+    const char *only = getenv("ROWLOCK_TEST_SUBJECT");
+    bool all = only || !is_set("ROWLOCK_TEST_POOL") || is_long_run();
+    must_install(c.url);
+    for (size_t i = 0; i < COUNT(subjects); i++) {
+        if (only ? strcmp(only, subjects[i].name) != 0
+                 : c.part && strcmp(c.part, subjects[i].part) != 0)
+            continue;
+        if (only && c.part && strcmp(c.part, subjects[i].part) != 0)
+            return tap_skip_all("the subject is in another part");
+        if (c.only && !is_among(c.only, subjects[i].name))
+            continue;
+        if (!all && subjects[i].pooling == PLAIN)
+            continue;
+        int64_t begin = clock_ms();
+        subjects[i].run(&c);
+        end_subject(&c);
+        tap_note("%s took %lld ms", subjects[i].name, (long long)(clock_ms() - begin));
+    }
+    return tap_done();
 }

@@ -7,7 +7,6 @@
 #define CONTRACT_H
 
 #include "public.h"
-
 #include "quick.h"
 #include "raw.h"
 #include "tap.h"
@@ -119,20 +118,46 @@ bool is_sqlite(const struct contract *c);
 bool is_postgres(const struct contract *c);
 bool is_mysql(const struct contract *c);
 
+/* "OWNED(session) void *session = c->raw->open(c->url)": closed at the end of the block. */
+void owned_session_ends(void **session);
+
 /* Asks the first of several statements that works. If none does, it ends the program. */
 void ask_any(const struct contract *c, void *session, const char *const *sql, char *out,
              size_t cap);
 
-/* A URL whose tables have this prefix and are new. drop_tables() removes them and frees the URL. */
+/* A URL with this prefix: its tables are not there, or new. The end of the subject removes them, or
+ * drop_tables(), which frees the URL. */
+char *no_tables(const struct contract *c, const char *prefix);
 char *fresh_tables(const struct contract *c, const char *prefix);
 void drop_tables(const struct contract *c, const char *prefix, char *url);
+/* SQL: the numbers i from 0 to 9999. numbered: the text before each number; valid until the next call. */
+#define DIGITS_(name)                                                                            \
+    "(SELECT 0 AS d UNION SELECT 1 UNION SELECT 2 UNION SELECT 3 UNION SELECT 4 UNION SELECT 5 " \
+    "UNION SELECT 6 UNION SELECT 7 UNION SELECT 8 UNION SELECT 9) " name
+#define NUMBERS                                                                             \
+    "(SELECT a.d + 10 * b.d + 100 * c.d + 1000 * e.d AS i FROM " DIGITS_("a") ", " DIGITS_( \
+        "b") ", " DIGITS_("c") ", " DIGITS_("e") ") numbers"
+const char *numbered(const struct contract *c, const char *before);
+
 /* This table takes no more rows. action is for a SQLite file: ABORT ends the statement, ROLLBACK
  * the transaction. */
 void refuse_rows(const struct contract *c, const char *prefix, const char *table, const char *does);
 
+/* What rowlock_check() says of one thing. check_item() checks that the look itself goes well. */
+struct found {
+    const char *item;
+    /* ROWLOCK_FINE: there was no such finding */
+    rowlock_verdict verdict;
+    /* of all findings */
+    rowlock_verdict worst;
+    char value[300], advice[600];
+    /* there was another finding */
+    bool further;
+};
+struct found check_item(rowlock_db *db, const char *item);
+
 /* Checks that got is want. If not, prints the library's error text. */
-bool is_result(const rowlock_db *db, int got, int want, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
-#define is_result(...) (TAP_HERE, is_result(__VA_ARGS__))
+bool is_result(const rowlock_db *db, int got, int want, const char *text);
+#define is_result(db, got, want, ...) (TAP_HERE, is_result(db, got, want, textf(__VA_ARGS__)))
 
 #endif

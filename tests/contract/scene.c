@@ -26,18 +26,14 @@ rowlock_db *adopt_with(const struct contract *c, void *session, const char *pref
 {
     rowlock_db *db = NULL;
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    options.prefix = prefix;
-    if (c->raw->adopt(&db, session, &options, &err) != ROWLOCK_OK)
+    if (c->raw->adopt(&db, session, OPTIONS(db, .prefix = prefix), &err) != ROWLOCK_OK)
         raw_failed("adopt", err.text);
     return db;
 }
 
 rowlock_db *open_impatient(const struct contract *c, const char *url)
 {
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    options.statement_timeout_ms = patience_ms(c);
-    return must_open_with(url, &options);
+    return must_open_with(url, OPTIONS(db, .statement_timeout_ms = patience_ms(c)));
 }
 
 struct scene scene_open(const struct contract *c, const char *isolation, const char *name,
@@ -84,12 +80,17 @@ void scene_run(const struct scene *s, const char *sql)
     raw_run(s->c->raw, s->session, "%s", sql);
 }
 
+void begin_at(const struct contract *c, void *session, const char *isolation)
+{
+    if (is_mysql(c))
+        raw_run(c->raw, session, "SET TRANSACTION ISOLATION LEVEL %s", isolation);
+    raw_run(c->raw, session, "BEGIN %s%s", is_postgres(c) ? "ISOLATION LEVEL " : "",
+            is_mysql(c) ? "" : isolation);
+}
+
 void scene_begin(const struct scene *s)
 {
-    if (is_mysql(s->c))
-        raw_run(s->c->raw, s->session, "SET TRANSACTION ISOLATION LEVEL %s", s->isolation);
-    raw_run(s->c->raw, s->session, "BEGIN %s%s", is_postgres(s->c) ? "ISOLATION LEVEL " : "",
-            is_mysql(s->c) ? "" : s->isolation);
+    begin_at(s->c, s->session, s->isolation);
 }
 
 void scene_work(const struct scene *s)
@@ -100,13 +101,6 @@ void scene_work(const struct scene *s)
 void scene_work_stands(const struct scene *s, int rows, const char *what)
 {
     tap_is_int(db_int(s->c->raw, s->c->url, "SELECT count(*) FROM tx_data"), rows, "%s", what);
-}
-
-rowlock_error error_of(const rowlock_db *db)
-{
-    rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db_error(db, &err);
-    return err;
 }
 
 /* After a refusal the transaction goes on. */

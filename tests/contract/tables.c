@@ -3,7 +3,6 @@
  * Words of the tests about the application's own tables; see tables.h. The promises about those are
  * in tests/rows/ and tests/lock/. */
 #include "tables.h"
-
 #include "scene.h"
 
 #include <stdarg.h>
@@ -32,18 +31,36 @@ void site_close(struct site *s)
 
 void site_run(const struct site *s, const char *format, ...)
 {
-    char *sql = NULL;
+    OWNED(text) char *sql = NULL;
     va_list arguments;
     va_start(arguments, format);
     if (vasprintf(&sql, format, arguments) < 0)
         abort();
     va_end(arguments);
     raw_run(s->c->raw, s->look, "%s", sql);
-    free(sql);
+}
+
+/* In the order in which they were made: a table may refer to an older one. */
+static char made[30][40];
+static int made_count;
+
+void drop_site_tables(const struct contract *c)
+{
+    char sql[60], ignored[200];
+    OWNED(session) void *session = made_count > 0 ? c->raw->open(c->url) : NULL;
+    while (made_count > 0) {
+        snprintf(sql, sizeof sql, "DROP TABLE IF EXISTS %s", made[--made_count]);
+        c->raw->run(session, sql, ignored, sizeof ignored);
+    }
 }
 
 void site_table(const struct site *s, const char *name, const char *columns)
 {
+    int known = 0;
+    while (known < made_count && strcmp(made[known], name) != 0)
+        known++;
+    made_count += known == made_count;
+    snprintf(made[known], sizeof made[known], "%s", name);
     site_run(s, "DROP TABLE IF EXISTS %s", name);
     site_run(s, "CREATE TABLE %s (%s)%s", name, columns, is_mysql(s->c) ? " ENGINE = InnoDB" : "");
 }

@@ -8,8 +8,6 @@
 
 #include "contract.h"
 
-#include "public.h"
-
 /* Names of columns; values. */
 #define NAMES(...)        \
     (const char *const[]) \
@@ -22,11 +20,8 @@
         __VA_ARGS__         \
     }
 /* Options written in place: TABLE(.name = "prices", .key = NAMES("id")). */
-#define TABLE(...) \
-    (&(const rowlock_table_options){.size = sizeof(rowlock_table_options), __VA_ARGS__})
-#define HOW(...) \
-    (&(const rowlock_change_options){.size = sizeof(rowlock_change_options), __VA_ARGS__})
-#define COUNT(array) ((int)(sizeof(array) / sizeof(array)[0]))
+#define TABLE(...) OPTIONS(table, __VA_ARGS__)
+#define HOW(...) OPTIONS(change, __VA_ARGS__)
 
 enum op { UPDATE, TOUCH, EXPECT, INSERT, REMOVE };
 extern const char *const op_names[];
@@ -44,11 +39,14 @@ struct site {
 struct site site_open(const struct contract *c);
 struct site site_adopt(const struct contract *c);
 void site_close(struct site *s);
+/* "OWNED(site) struct site s = …": closed at the end of the block. */
+#define owned_site_ends site_close
 
 /* Runs a statement in the other session. */
 void site_run(const struct site *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* DROP TABLE IF EXISTS name; CREATE TABLE name (columns). */
+/* DROP TABLE IF EXISTS name; CREATE TABLE name (columns). The end of the subject drops it. */
 void site_table(const struct site *s, const char *name, const char *columns);
+void drop_site_tables(const struct contract *c);
 /* The first cell that this finds is want; NULL: there is none. */
 bool site_finds(const struct site *s, const char *want, const char *what, const char *format, ...)
     __attribute__((format(printf, 4, 5)));

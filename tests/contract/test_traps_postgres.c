@@ -11,7 +11,6 @@
  *   - whether each step was sent (steps.h)
  *   - whether each branch of each routine was run: a statement there is prepared when it is reached */
 #include "crowd.h"
-
 #include "scene.h"
 #include "core/statements.h"
 #include "tables.h"
@@ -199,38 +198,30 @@ static void run_step(void *session, const char *name, const char *text)
 /* The library completes templates. The rest of this test sends them. Installing has sent SCHEMA. */
 static void each_step(const struct contract *c)
 {
-    void *session = c->raw->open(c->url);
+    OWNED(session) void *session = c->raw->open(c->url);
     for (int i = RLK_STEP_SCHEMA + 1; i < RLK_STEP_COUNT; i++)
         if (steps.sql[i] && !(rlk_steps[i].is & RLK_TEMPLATE))
             run_step(session, rlk_steps[i].name, steps.sql[i]);
-    c->raw->close(session);
 }
 
 /* ---- what the other subjects do not reach, or not soon */
 
-static int one_heartbeat(void *context)
+static bool heartbeats(void *context)
 {
     const struct contract *c = context;
     return db_int(c->raw, c->url, "SELECT max(renewals) FROM rowlock_locks WHERE name = 'kept'") >
            0;
 }
 
-static bool heartbeats(void *context)
-{
-    return one_heartbeat(context) != 0;
-}
-
 static void keeper(const struct contract *c)
 {
     OWNED(keeper) rowlock_keeper *keeper = NULL;
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
     OWNED(db) rowlock_db *db = must_open(c->url);
     OWNED(lock) rowlock_lock *lock = must_lock(db, "kept");
     tap_is_int(rowlock_keeper_open(c->url, NULL, &keeper, &err), ROWLOCK_OK, "a keeper");
-    how.keeper = keeper;
-    how.ttl_ms = 1500;
-    is_result(db, rowlock_acquire(lock, &how), ROWLOCK_OK, "keeps a lock");
+    is_result(db, rowlock_acquire(lock, OPTIONS(acquire, .keeper = keeper, .ttl_ms = 1500)),
+              ROWLOCK_OK, "keeps a lock");
     tap_ok(comes_true(heartbeats, (void *)c), "and renews it");
 }
 
@@ -251,10 +242,9 @@ static void transaction(const struct contract *c, const char *isolation)
 
 static rowlock_lock *lock_of(rowlock_db *db, const char *name, int32_t permits, int want)
 {
-    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
     rowlock_lock *lock = must_lock(db, name);
-    how.permits = permits;
-    is_result(db, rowlock_acquire(lock, &how), want, "permits %d of '%s'", (int)permits, name);
+    is_result(db, rowlock_acquire(lock, OPTIONS(acquire, .permits = permits)), want,
+              "permits %d of '%s'", (int)permits, name);
     return lock;
 }
 
@@ -322,10 +312,9 @@ static void housekeeping(const struct contract *c)
 static void operators(const struct contract *c)
 {
     int64_t highest = 0;
-    rowlock_sweep_options all = ROWLOCK_SWEEP_OPTIONS_INIT;
     OWNED(db) rowlock_db *db = must_open(c->url);
     is_result(db, rowlock_raise_tokens(db, 1000, &highest), ROWLOCK_OK, "tokens are raised");
-    is_result(db, rowlock_sweep(db, &all, NULL), ROWLOCK_OK, "swept and folded");
+    is_result(db, rowlock_sweep(db, NULL, NULL), ROWLOCK_OK, "swept and folded");
     is_result(db, rowlock_once_sweep(db, 0, 0, NULL), ROWLOCK_OK, "keys too");
     housekeeping(c);
 }
@@ -334,75 +323,62 @@ static void operators(const struct contract *c)
 static void temporary(const struct contract *c)
 {
     static const char *const names[] = {"locks", "tokens", "waiters", "meta"};
-    void *session = c->raw->open(c->url);
+    OWNED(session) void *session = c->raw->open(c->url);
     for (int i = 0; i < COUNT(names); i++)
         raw_run(c->raw, session, "CREATE TEMPORARY TABLE rowlock_%s (trap int)", names[i]);
     raw_run(c->raw, session, "CREATE TEMPORARY TABLE pg_class (trap int)");
-    rowlock_db *db = adopt_with(c, session, NULL);
-    rowlock_lock *lock = must_lock(db, "temporary");
+    OWNED(db) rowlock_db *db = adopt_with(c, session, NULL);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "temporary");
     rowlock_verdict worst = ROWLOCK_FINE;
     is_result(db, rowlock_install(db), ROWLOCK_OK, "temporary tables: install");
     is_result(db, rowlock_check(db, NULL, NULL, &worst), ROWLOCK_OK, "check");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "acquire");
     is_result(db, rowlock_renew(lock, 0), ROWLOCK_OK, "renew");
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "release");
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
-    c->raw->close(session);
+}
+
+static rowlock_table *trap_rows(const struct site *s, const char *type, const char *version)
+{
+    site_table(s, "trap_rows",
+               textf("id %s PRIMARY KEY, n INT, version %s NOT NULL", type, version));
+    site_run(s, "INSERT INTO trap_rows VALUES ('a', 1, 1), ('b', 1, 1), ('c', 1, 1)");
+    return must_open_table(s, "trap_rows", NAMES("n"));
 }
 
 /* Types without operators of their own: they use those of another type, or operators in the schema
  * of an extension. */
 static void one_key(const struct contract *c, const char *type, const char *version)
 {
-    char columns[200];
-    struct site s = site_open(c);
+    OWNED(site) struct site s = site_open(c);
+    OWNED(table) rowlock_table *t = trap_rows(&s, type, version);
     const rowlock_value key = rowlock_text("b"), n = rowlock_int(7);
     rowlock_change change = {.key = &key, .values = &n, .version = 1};
-    snprintf(columns, sizeof columns, "id %s PRIMARY KEY, n INT, version %s NOT NULL", type,
-             version);
-    site_table(&s, "trap_rows", columns);
-    site_run(&s, "INSERT INTO trap_rows VALUES ('a', 1, 1), ('b', 1, 1), ('c', 1, 1)");
-    rowlock_table *t = must_open_table(&s, "trap_rows", NAMES("n"));
     becomes(&s, t, UPDATE, change, ROWLOCK_OK, 2, type);
-    rowlock_table_close(t);
-    site_run(&s, "DROP TABLE trap_rows");
-    site_close(&s);
 }
 
 static int raise_n(void *context, const rowlock_row *row, rowlock_value *values)
 {
-    (void)context;
-    (void)row;
+    (void)context, (void)row;
     values[0] = rowlock_int(values[0].number + 1);
     return 0;
 }
 
 static int ignore_row(void *context, size_t index, const rowlock_row *row)
 {
-    (void)context;
-    (void)index;
-    (void)row;
+    (void)context, (void)index, (void)row;
     return 0;
 }
 
 static void walk(const struct contract *c)
 {
     const rowlock_value two[] = {rowlock_text("a"), rowlock_text("b")};
-    struct site s = site_open(c);
-    rowlock_walk_options how = ROWLOCK_WALK_OPTIONS_INIT;
-    how.name = "traps";
-    how.each = raise_n;
-    how.chunk = 2;
-    site_table(&s, "trap_rows", "id varchar(9) PRIMARY KEY, n INT, version BIGINT NOT NULL");
-    site_run(&s, "INSERT INTO trap_rows VALUES ('a', 1, 1), ('b', 1, 1), ('c', 1, 1)");
-    rowlock_table *t = must_open_table(&s, "trap_rows", NAMES("n"));
-    is_result(s.db, rowlock_walk(t, &how, NULL), ROWLOCK_OK, "a walk");
+    OWNED(site) struct site s = site_open(c);
+    OWNED(table) rowlock_table *t = trap_rows(&s, "varchar(9)", "BIGINT");
+    is_result(s.db,
+              rowlock_walk(t, OPTIONS(walk, .name = "traps", .each = raise_n, .chunk = 2), NULL),
+              ROWLOCK_OK, "a walk");
     site_finds(&s, "3", "by all rows", "SELECT count(*) FROM trap_rows WHERE n = 2");
     is_result(s.db, rowlock_read_many(t, two, 2, 0, ignore_row, NULL), ROWLOCK_OK, "two are read");
-    rowlock_table_close(t);
-    site_run(&s, "DROP TABLE trap_rows");
-    site_close(&s);
 }
 
 static void keys(const struct contract *c)
@@ -426,7 +402,7 @@ static void all_were_run(const struct contract *c)
 {
     bool sent[RLK_STEP_COUNT];
     char branches[4000] = "";
-    void *session = c->raw->open(c->url);
+    OWNED(session) void *session = c->raw->open(c->url);
     read_log(sent);
     for (int i = RLK_STEP_NONE + 1; i < RLK_STEP_COUNT; i++)
         tap_ok(sent[i] || !steps.sql[i], "the step %s was sent", rlk_steps[i].name);
@@ -436,7 +412,6 @@ static void all_were_run(const struct contract *c)
         "pg_catalog.pg_sequences WHERE schemaname = 'branch'::name AND last_value IS NULL",
         branches, sizeof branches);
     tap_is_str(branches, "", "each branch of each routine was run");
-    c->raw->close(session);
 }
 
 /* What a test asks in its own session does not concern us. */
@@ -461,13 +436,6 @@ static void subjects(const struct contract *traps)
     contract_types(&c);
 }
 
-/* An upgrade makes the routines again, without the sequences. */
-static void is_mended(const struct contract *c)
-{
-    OWNED(db) rowlock_db *db = must_open(c->url);
-    is_result(db, rowlock_upgrade(db, NULL), ROWLOCK_OK, "an upgrade");
-}
-
 static void none_taken(const struct contract *c)
 {
     const char *const *isolation = scene_isolations(c);
@@ -487,7 +455,9 @@ static void none_taken(const struct contract *c)
     scene_drop_table(c);
     others(c);
     operators(c);
-    is_mended(c);
+    /* It makes the routines again, without the sequences. */
+    OWNED(db) rowlock_db *db = must_open(c->url);
+    is_result(db, rowlock_upgrade(db, NULL), ROWLOCK_OK, "an upgrade");
     all_were_run(c);
 }
 
@@ -501,7 +471,7 @@ int main(void)
     if (is_pooled(url))
         return tap_skip_all("a pooler keeps sessions, and the database with them");
     open_log();
-    char *ours = set_traps(url);
+    OWNED(text) char *ours = set_traps(url);
     int status = contract_run(&(struct contract){
         .raw = &raw_postgres,
         .url = ours,
@@ -513,6 +483,5 @@ int main(void)
     });
     db_exec(&raw_postgres, url, "DROP DATABASE rowlock_traps");
     rlk_texts_clear(&steps);
-    free(ours);
     return status;
 }

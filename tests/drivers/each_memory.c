@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Every allocation of the library made to fail in turn; see memory.h.
- */
+ * Every allocation of the library made to fail in turn; see memory.h. */
 #include "memory.h"
-
 #include "fail_alloc.h"
 #include "each.h"
 #include "tap.h"
-#include "memory_walk.h"
 
 enum { FAR_TOO_OFTEN = 1000, FIRST = 6, EVERY = 7 };
 

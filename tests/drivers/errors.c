@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * URLs that are wrong, and databases that cannot be reached, do not let us in, or take no writes.
- * Connections lost on the way are in served_lost.c, SQLite's files in sqlite_files.c.
- */
+ * Connections lost on the way are in served_lost.c, SQLite's files in sqlite_files.c. */
 #include "contract.h"
 
 #include <arpa/inet.h>
@@ -15,10 +14,8 @@ enum { TTL_MS = 30000, CONNECT_MS = 1000 };
 static int fails(const char *url, rowlock_error *err)
 {
     rowlock_db *db = (rowlock_db *)err;
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
     *err = (rowlock_error)ROWLOCK_ERROR_INIT;
-    options.connect_timeout_ms = CONNECT_MS;
-    int result = rowlock_db_open(url, &options, &db, err);
+    int result = rowlock_db_open(url, OPTIONS(db, .connect_timeout_ms = CONNECT_MS), &db, err);
     if (result == ROWLOCK_OK)
         rowlock_db_close(db);
     else if (db || err->code != result || !err->text[0])
@@ -40,7 +37,7 @@ static void is_refused(const char *url, int want, const char *what)
     is_refused_with(url, want, "", what);
 }
 
-static void no_urls(void)
+static void no_urls(const struct contract *c)
 {
     is_refused(NULL, ROWLOCK_EINVAL, "no URL");
     is_refused("", ROWLOCK_EINVAL, "an empty URL");
@@ -49,38 +46,31 @@ static void no_urls(void)
     is_refused("://", ROWLOCK_EINVAL, "a URL without a scheme");
     is_refused("http://127.0.0.1/", ROWLOCK_EINVAL, "a URL of something else");
     is_refused("oracle://scott@db/x", ROWLOCK_EINVAL, "a database that nobody knows");
+    if (!is_sqlite(c))
+        return;
+    is_refused("sqlite:", ROWLOCK_EINVAL, "no path");
+    is_refused("sqlite://x/y", ROWLOCK_EINVAL, "two slashes");
+    is_refused("sqlite:///tmp/x", ROWLOCK_EINVAL, "three slashes");
+    is_refused("sqlite:/tmp/x?mode=ro", ROWLOCK_EINVAL, "a parameter that is not ours");
 }
 
-/* The URL with another user, or user:password. */
-static char *url_as(const struct contract *c, const char *who)
+/* The URL with another user:password, host:port or database. NULL: the same. */
+static char *url_to(const struct contract *c, const char *who, const char *host_port,
+                    const char *database)
 {
-    char *url = NULL;
-    const char *host = strstr(c->url, "://") + 3, *at = strchr(host, '@');
-    if (asprintf(&url, "%.*s%s@%s", (int)(host - c->url), c->url, who, at ? at + 1 : host) < 0)
-        abort();
-    return url;
-}
-
-/* The URL with another host:port, or another database. */
-static char *url_at(const struct contract *c, const char *host_port, const char *database)
-{
-    char *url = NULL;
-    const char *host = strstr(c->url, "://") + 3, *at = strchr(host, '@');
-    host = at ? at + 1 : host;
-    int before = (int)(host - c->url), length = (int)strcspn(host, "/");
-    if (asprintf(&url, "%.*s%.*s/%s", before, c->url, host_port ? 100 : length,
-                 host_port ? host_port : host, database) < 0)
-        abort();
-    return url;
+    const char *user = strstr(c->url, "://") + 3, *at = strchr(user, '@');
+    const char *host = at ? at + 1 : user, *end = host + strcspn(host, "/");
+    return strdup(textf("%.*s%s%s%.*s/%s", (int)((who ? user : host) - c->url), c->url,
+                        who ? who : "", who ? "@" : "", host_port ? 100 : (int)(end - host),
+                        host_port ? host_port : host, database ? database : end + 1));
 }
 
 static void unreachable(const struct contract *c)
 {
-    char *url = url_at(c, "127.0.0.1:1", "x"); /* nobody listens there */
+    OWNED(text) char *url = url_to(c, NULL, "127.0.0.1:1", "x"); /* no server listens there */
     is_refused(url, ROWLOCK_ECONN, "a port where nobody listens");
     free(url);
-
-    /* The kernel takes the connection, but nobody ever answers. */
+    /* The kernel takes the connection, but no server ever answers. */
     struct sockaddr_in address = {.sin_family = AF_INET};
     socklen_t size = sizeof address;
     char host_port[40];
@@ -90,7 +80,7 @@ static void unreachable(const struct contract *c)
         getsockname(listener, (struct sockaddr *)&address, &size) != 0)
         abort();
     snprintf(host_port, sizeof host_port, "127.0.0.1:%d", ntohs(address.sin_port));
-    url = url_at(c, host_port, "x");
+    url = url_to(c, NULL, host_port, "x");
     int64_t begin = clock_ms();
     is_refused_with(url, ROWLOCK_ECONN, "127.0.0.1", "a server that never answers is named");
     int64_t took = clock_ms() - begin;
@@ -98,13 +88,12 @@ static void unreachable(const struct contract *c)
            "is given up when the connect timeout is over (%lld ms of %d)", (long long)took,
            CONNECT_MS);
     close(listener);
-    free(url);
 }
 
 static void not_let_in(const struct contract *c)
 {
     rowlock_error err;
-    char *url = url_as(c, "rowlock_stranger:secretpassword"), ignored[300];
+    char *url = url_to(c, "rowlock_stranger:secretpassword", NULL, NULL), ignored[300];
     tap_is_str(rowlock_result_name(fails(url, &err)), "ROWLOCK_EDENIED",
                "a user that does not exist is denied");
     tap_ok(!strstr(err.text, "secretpassword") && !strstr(err.action, "secretpassword"),
@@ -115,7 +104,7 @@ static void not_let_in(const struct contract *c)
         c->raw->run(session, "DROP USER IF EXISTS rowlock_nobody", ignored, sizeof ignored);
         raw_run(c->raw, session, "CREATE USER rowlock_nobody IDENTIFIED BY 'right'");
         raw_run(c->raw, session, "GRANT USAGE ON *.* TO rowlock_nobody");
-        url = url_as(c, "rowlock_nobody:wrongpassword");
+        url = url_to(c, "rowlock_nobody:wrongpassword", NULL, NULL);
         tap_is_str(rowlock_result_name(fails(url, &err)), "ROWLOCK_EDENIED",
                    "a wrong password is denied");
         tap_ok(!strstr(err.text, "wrongpassword"), "and told nobody either");
@@ -124,7 +113,7 @@ static void not_let_in(const struct contract *c)
     } else {
         c->raw->run(session, "DROP ROLE IF EXISTS rowlock_nobody", ignored, sizeof ignored);
         raw_run(c->raw, session, "CREATE ROLE rowlock_nobody LOGIN");
-        url = url_as(c, "rowlock_nobody");
+        url = url_to(c, "rowlock_nobody", NULL, NULL);
         rowlock_db *db = must_open(url);
         rowlock_lock *lock = must_lock(db, "nobody's");
         is_result(db, try_lock(lock, TTL_MS), ROWLOCK_EDENIED,
@@ -138,7 +127,7 @@ static void not_let_in(const struct contract *c)
     }
     raw_run(c->raw, session, "DROP %s rowlock_nobody", is_mysql(c) ? "USER" : "ROLE");
     c->raw->close(session);
-    url = url_at(c, NULL, "rowlock_no_such_database");
+    url = url_to(c, NULL, NULL, "rowlock_no_such_database");
     int result = fails(url, &err);
     tap_ok(result == ROWLOCK_EINVAL || result == ROWLOCK_EDENIED,
            "a database that does not exist is refused (%s: %s)", rowlock_result_name(result),
@@ -161,7 +150,7 @@ static void takes_no_writes(const struct contract *c)
         tap_skip(2, "root may write to a read-only server");
         return;
     }
-    void *session = c->raw->open(c->url);
+    OWNED(session) void *session = c->raw->open(c->url);
     raw_run(c->raw, session, "%s", read_only[is_mysql(c)]);
     /* A pool of its own has no older connections. */
     char *url = url_with(c->url, "connect_timeout=20");
@@ -170,8 +159,7 @@ static void takes_no_writes(const struct contract *c)
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_EREADONLY,
               "a user whose transactions are read-only is told so");
     is_result(db, wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_EREADONLY, "also in a wait");
-    rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db_error(db, &err);
+    rowlock_error err = error_of(db);
     tap_ok(!err.retryable && strstr(err.text, "turn it off"), "with what to do: %s", err.text);
     rowlock_verdict worst = ROWLOCK_FINE;
     is_result(db, rowlock_check(db, NULL, NULL, &worst), ROWLOCK_OK, "check it");
@@ -182,12 +170,11 @@ static void takes_no_writes(const struct contract *c)
     if (!c->raw->run(session, "SET default_transaction_read_only = off", ignored, sizeof ignored))
         raw_failed("put back", ignored);
     raw_run(c->raw, session, "%s", writable[is_mysql(c)]);
-    c->raw->close(session);
 }
 
 void contract_errors(const struct contract *c)
 {
-    no_urls();
+    no_urls(c);
     if (c->has_server) {
         unreachable(c);
         if (c->pooled || strstr(c->url, "rowlock_pooler=")) {
@@ -197,4 +184,32 @@ void contract_errors(const struct contract *c)
         not_let_in(c);
         takes_no_writes(c);
     }
+}
+
+/* Adopted MySQL connections whose character set has characters that end with the byte of a quote. */
+static void adopts_no(const struct contract *c, const char *charset)
+{
+    OWNED(session) void *session = c->raw->open(c->url);
+    OWNED(db) rowlock_db *db = NULL;
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    raw_run(c->raw, session, "SET NAMES %s", charset);
+    tap_is_str(rowlock_result_name(c->raw->adopt(&db, session, NULL, &err)), "ROWLOCK_EINVAL",
+               "a connection that speaks %s is not adopted", charset);
+    rowlock_db_close(db);
+    raw_run(c->raw, session, "SET NAMES utf8mb4");
+    if (c->raw->adopt(&db, session, NULL, &err) != ROWLOCK_OK)
+        raw_failed("adopt", err.text);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "charsets");
+    is_result(db, try_lock(lock, 30000), ROWLOCK_OK, "one that speaks UTF-8 is");
+    raw_run(c->raw, session, "SET NAMES %s", charset);
+    is_result(db, rowlock_verify(lock), ROWLOCK_EINVAL, "until it is told to speak %s", charset);
+    raw_run(c->raw, session, "SET NAMES latin1");
+    is_result(db, rowlock_release(lock), ROWLOCK_OK, "in latin1 it goes on");
+}
+
+void contract_mysql_charsets(const struct contract *c)
+{
+    static const char *const charsets[] = {"gbk", "big5", "sjis", "cp932"};
+    for (size_t i = 0; i < COUNT(charsets); i++)
+        adopts_no(c, charsets[i]);
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * One request or answer that gets lost, and a worker's surroundings; see loss.h. Each worker has tables and a proxy
- * of its own, since some operations concern all names of an installation.
- */
+ * One request or answer that gets lost, and a worker's surroundings; see loss.h. Each worker has
+ * tables and a proxy of its own, since some operations concern all names of an installation. */
 #include "loss.h"
 
 #include <stdarg.h>
@@ -15,8 +14,6 @@
 #include "tap.h"
 
 enum { GRACE_MS = 3000, RECONNECT_MS = 8000, GENEROUS_MS = 30000 };
-
-/* ---- one case */
 
 /* Time limits are longer on a slow machine, but a test has 900 seconds. */
 static int64_t stretched(const struct loss *l, int64_t ms)
@@ -64,10 +61,9 @@ struct fault loss_fault(const struct loss *l)
 
 rowlock_db_options loss_options(const struct loss *l)
 {
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    options.statement_timeout_ms = loss_deadline_ms(l);
-    options.connect_timeout_ms = loss_deadline_ms(l);
-    options.reconnect_ms = l->mode == NOT_RECONNECTING ? -1 : stretched(l, RECONNECT_MS);
+    rowlock_db_options options = *OPTIONS(
+        db, .statement_timeout_ms = loss_deadline_ms(l), .connect_timeout_ms = loss_deadline_ms(l),
+        .reconnect_ms = l->mode == NOT_RECONNECTING ? -1 : stretched(l, RECONNECT_MS));
     return options;
 }
 
@@ -134,28 +130,6 @@ void loss_pass_before(const struct loss *l)
         loss_pass(l);
 }
 
-/* ---- checks */
-
-bool loss_ok(const struct loss *l, bool passed, const char *format, ...)
-{
-    char text[700];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    return tap_ok(passed, "%s: %s", l->text, text);
-}
-
-bool loss_is(const struct loss *l, long long got, long long want, const char *format, ...)
-{
-    char text[700];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    return tap_is_int(got, want, "%s: %s", l->text, text);
-}
-
 bool loss_result(const struct loss *l, const rowlock_db *db, int got, int want, const char *what)
 {
     return loss_is(l, got, want, "%s%s%s", what, got == want ? "" : ": ",
@@ -187,8 +161,6 @@ void loss_read_said(const struct loss *l, const rowlock_db *db, bool fired, int 
     bool lost = fired && l->mode == NOT_RECONNECTING;
     loss_result(l, db, said, lost ? ROWLOCK_ECONN : ROWLOCK_OK, "a read is never uncertain");
 }
-
-/* ---- what the tables say */
 
 long long loss_rows(const struct loss *l)
 {
@@ -255,12 +227,11 @@ void loss_granted(const struct loss *l, const rowlock_lock *lock, long long toke
 void loss_rival_gets(const struct loss *l, long long above)
 {
     rowlock_db *db = l->others;
-    rowlock_lock *lock = must_lock(db, l->name);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, l->name);
     loss_result(l, db, wait_lock(lock, LONG_TTL_MS, GENEROUS_MS), ROWLOCK_OK,
                 "somebody else gets the lock");
     loss_ok(l, rowlock_lock_token(lock) > above, "with a higher token");
     loss_result(l, db, rowlock_release(lock), ROWLOCK_OK, "and gives it back");
-    rowlock_lock_close(lock);
 }
 
 struct sought {
@@ -293,12 +264,12 @@ void loss_gone_or_explained(struct loss *l, const char *owner)
             "and expires as it was asked for");
     l->explained++;
 }
-/* ---- surroundings */
 
 static void drop_tables(struct loss *l)
 {
-    static const char *const tables[] = {"locks", "waiters", "tokens", "fences", "meta"};
-    for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++)
+    static const char *const tables[] = {"locks", "waiters", "tokens", "fences",
+                                         "meta",  "once",    "walks",  "rows"};
+    for (int t = 0; t < COUNT(tables); t++)
         raw_run(l->raw, l->session, "DROP TABLE IF EXISTS %s%s%s", l->prefix, tables[t],
                 strcmp(l->raw->name, "postgres") == 0 ? " CASCADE" : "");
 }
@@ -319,6 +290,9 @@ bool loss_set_up(struct loss *l, const struct raw *raw, const char *url, int num
     drop_tables(l);
     l->others = loss_open_at(l->ours, NULL);
     loss_result(l, l->others, rowlock_install(l->others), ROWLOCK_OK, "there are tables");
+    raw_run(l->raw, l->session,
+            "CREATE TABLE %srows (id bigint PRIMARY KEY, n bigint, version bigint NOT NULL)",
+            l->prefix);
     return true;
 }
 
@@ -344,7 +318,7 @@ void loss_clean(struct loss *l)
     int64_t end_ms = clock_ms() + OPENING_MS;
     while (rowlock_install(l->others) != ROWLOCK_OK && clock_ms() < end_ms)
         ;
-    for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++)
+    for (size_t t = 0; t < COUNT(tables); t++)
         raw_run(l->raw, l->session, "DELETE FROM %s%s WHERE name = '%s'", l->prefix, tables[t],
                 l->name);
     size_t used = strlen(l->dropped);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * One request or answer that gets lost, and words for what is there before and after. The operations
- * that lose something are in lost_lock.c, lost_admin.c, lost_tx.c and lost_keeper.c, the walk through
- * them in served_lost.c.
- */
+ * One request or answer that gets lost, and words for what is there before and after. The
+ * operations that lose something are in lost_lock.c, lost_admin.c, lost_tx.c, lost_keeper.c and
+ * lost_rows.c, the walk through them in served_lost.c. */
 #ifndef LOSS_H
 #define LOSS_H
 
-#include "public.h"
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "faultproxy.h"
+#include "quick.h"
 #include "raw.h"
+#include "tap.h"
 
 enum loss_way {
     REQUEST_CUT, /* before the server saw it */
@@ -41,12 +41,12 @@ struct loss {
     char *ours; /* straight, to our tables */
     char *through, *via; /* through the proxy: plain, and to our tables */
     void *session; /* straight */
-    rowlock_db *others; /* straight, to our tables: of whoever else wants something */
+    rowlock_db *others; /* straight, to our tables: of all others that want something */
     struct faultproxy *proxy;
     int number; /* of the worker */
     int serial;
     char dropped[8000]; /* SQL: names of cases that were begun anew */
-    int explained; /* rows that stand although nobody holds them, each for a reason that was checked */
+    int explained; /* rows that stand although none holds them, each for a reason that was checked */
 
     const char *what;
     enum loss_way way;
@@ -56,7 +56,7 @@ struct loss {
     int patience; /* time limits are that many times as long; 0: once */
     int64_t armed_ms;
     char text[120]; /* all of that, for people */
-    char name[60]; /* of a lock that nobody has used before */
+    char name[60]; /* of a lock that was never used before */
 };
 
 /* An operation loses what the case says, and checks. False if nothing was lost. */
@@ -71,9 +71,12 @@ struct operation {
     bool alike; /* are its requests */
     int most; /* requests that differ; 0: all do */
     bool once; /* not a matter of requests: in one way and mode */
+    bool cuts; /* only cuts, on a connection that stands */
 };
+/* Each ends with .lose NULL. */
 extern const struct operation lost_lock_operations[], lost_admin_operations[], lost_tx_operations[],
-    lost_keeper_operations[]; /* each ends with .lose NULL */
+    lost_keeper_operations[];
+const struct operation *lost_row_operations(void);
 
 /* A worker's surroundings. False if the URL has no host and port. */
 bool loss_set_up(struct loss *l, const struct raw *raw, const char *url, int number);
@@ -108,10 +111,8 @@ bool loss_is_late(const struct loss *l); /* a request is under way for long */
 bool loss_is_cut(enum loss_way way); /* which is noticed without a deadline */
 
 /* One check each. The text of the case comes first. */
-bool loss_ok(const struct loss *l, bool passed, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-bool loss_is(const struct loss *l, long long got, long long want, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
+#define loss_ok(l, passed, ...) tap_ok(passed, "%s: %s", (l)->text, textf(__VA_ARGS__))
+#define loss_is(l, got, want, ...) tap_is_int(got, want, "%s: %s", (l)->text, textf(__VA_ARGS__))
 /* The result of a call on db, which must be this one. */
 bool loss_result(const struct loss *l, const rowlock_db *db, int got, int want, const char *what);
 /* What the call said while it was armed: want if nothing was lost or it could reconnect, ECONN or

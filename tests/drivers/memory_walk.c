@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A walk through the library while something fails; see memory_walk.h.
- */
-#include "memory_walk.h"
-
+ * A walk through the library while something fails; see memory.h. */
+#include "memory.h"
 #include "quick.h"
 #include "tap.h"
 
@@ -81,14 +79,11 @@ static const struct step {
     {"acquire for close", ACQUIRE, WALKED, 0, 0},
 };
 
-/* ---- one step */
-
 static int open_db(struct walk *w)
 {
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    options.prefix = "walk_";
-    options.statement_timeout_ms = w->deadline_ms;
+    rowlock_db_options options =
+        *OPTIONS(db, .prefix = "walk_", .statement_timeout_ms = w->deadline_ms);
     int result = w->session ? w->raw->adopt(&w->db, w->session, &options, &err)
                             : rowlock_db_open(w->url, &options, &w->db, &err);
     return err.code == result ? result : ROWLOCK_ESERVER;
@@ -96,25 +91,14 @@ static int open_db(struct walk *w)
 
 static int acquire(rowlock_lock *lock, const struct step *step)
 {
-    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-    how.permits = step->permits;
-    how.ttl_ms = 60000;
-    how.wait_ms = step->wait_ms;
-    how.ticket_ms = 1000;
-    return rowlock_acquire(lock, &how);
-}
-
-static int count(void *context, const rowlock_grant *grant)
-{
-    (void)grant;
-    ++*(int *)context;
-    return 0;
+    return rowlock_acquire(lock, OPTIONS(acquire, .permits = step->permits, .ttl_ms = 60000,
+                                         .wait_ms = step->wait_ms, .ticket_ms = 1000));
 }
 
 static int list(rowlock_db *db)
 {
     int listed = 0;
-    int result = rowlock_list(db, NULL, count, &listed);
+    int result = rowlock_list(db, NULL, count_grant, &listed);
     return result == ROWLOCK_OK && listed != LOCKS ? ROWLOCK_ESERVER : result;
 }
 
@@ -129,7 +113,6 @@ static int release_lost(rowlock_lock *lock, bool may_stand)
 
 static int call(struct walk *w, const struct step *step)
 {
-    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
     rowlock_lock *lock = w->lock[step->lock];
     switch (step->verb) {
     case OPEN:
@@ -143,7 +126,7 @@ static int call(struct walk *w, const struct step *step)
     case ACQUIRE:
         return acquire(lock, step);
     case ACQUIRE_ALL:
-        return rowlock_acquire_all(w->lock, LOCKS, &how, NULL);
+        return rowlock_acquire_all(w->lock, LOCKS, NULL, NULL);
     case RENEW:
         return rowlock_renew(lock, 0);
     case VERIFY:
@@ -169,8 +152,6 @@ static int call(struct walk *w, const struct step *step)
         abort();
     }
 }
-
-/* ---- all of them */
 
 static bool is_clean(const struct walk *w, int result)
 {
@@ -217,13 +198,8 @@ static bool take(struct walk *w, const struct step *step)
     return w->good = false;
 }
 
-static void expire(struct walk *w)
-{
-    db_exec(w->raw, w->url, "UPDATE walk_locks SET expires = 1 WHERE name = 'expired'");
-}
-
 /* Gone by itself in a moment. To wait takes longer than all else: once something has failed
- * before, and was done again, nobody need wait. */
+ * before, and was done again, there is no need to wait. */
 static void hold_for_a_moment(struct walk *w)
 {
     if (w->faulty->asked() < w->nth)
@@ -236,10 +212,10 @@ static void hold_for_a_moment(struct walk *w)
 /* What cannot be done ends the walk, but for the last step: closing has something to release. */
 static void take_all(struct walk *w)
 {
-    enum { STEPS = sizeof steps / sizeof steps[0] };
+    enum { STEPS = COUNT(steps) };
     for (int i = 0; i < STEPS; i++) {
         if (steps[i].verb == THEN_EXPIRE)
-            expire(w);
+            db_exec(w->raw, w->url, "UPDATE walk_locks SET expires = 1 WHERE name = 'expired'");
         else if (steps[i].verb == THEN_SOMEBODY_HOLDS)
             hold_for_a_moment(w);
         else if (!take(w, &steps[i]))
@@ -296,4 +272,47 @@ bool walk_once(const struct raw *raw, const char *url, const struct faulty *faul
     return walk(raw, url, faulty, nth, adopted, 500) ||
            walk(raw, url, faulty, nth, adopted, 5000) ||
            walk(raw, url, faulty, nth, adopted, 30000);
+}
+
+static int failing, asked;
+static bool counting;
+
+bool client_memory_fails(void)
+{
+    return counting && ++asked == failing;
+}
+
+static void arm(int nth)
+{
+    failing = nth;
+    asked = 0;
+}
+
+static void count_on(bool on)
+{
+    counting = on;
+}
+
+static int how_often(void)
+{
+    return asked;
+}
+
+void starve_client(const struct raw *raw, const char *url, bool adopted, int each, int stride)
+{
+    const struct faulty memory = {.arm = arm,
+                                  .on = count_on,
+                                  .asked = how_often,
+                                  .vendors = strcmp(raw->name, "sqlite") != 0};
+    int tried = 0, bad = 0, nth = 1;
+    if (getenv("ROWLOCK_TEST_LONG"))
+        stride = 1;
+    for (;; nth += nth < each ? 1 : stride, tried++) {
+        bad += !walk_once(raw, url, &memory, nth, adopted);
+        if (asked < nth)
+            break;
+    }
+    tap_is_int(bad, 0, "on an %s connection a client library's memory that runs out does no harm",
+               adopted ? "adopted" : "own");
+    tap_ok(nth > 100, "at %d places", tried);
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Options, their sizes and limits; what errors tell; handles in a forked child. What is wrong with a
- * URL or a server is in errors.c.
- */
+ * Options, their sizes and limits; what errors tell; handles in a forked child. What is wrong with
+ * a URL or a server is in errors.c. */
 #include "contract.h"
 
 enum { TTL_MS = 30000 };
@@ -49,7 +48,7 @@ static int keep_grant(void *context, const rowlock_grant *grant)
 
 static void limits(rowlock_db *db, rowlock_lock *lock)
 {
-    for (size_t i = 0; i < sizeof acquire_limits / sizeof acquire_limits[0]; i++) {
+    for (size_t i = 0; i < COUNT(acquire_limits); i++) {
         rowlock_acquire_options how = acquire_limits[i].options;
         how.size = sizeof how;
         how.unfair = i % 2 != 0;
@@ -70,11 +69,10 @@ static void limits(rowlock_db *db, rowlock_lock *lock)
 static void notes(rowlock_db *db, rowlock_lock *lock)
 {
     char note[256];
-    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
     rowlock_grant broken = ROWLOCK_GRANT_INIT;
     memset(note, 'n', sizeof note);
     note[255] = '\0';
-    how.note = note;
+    rowlock_acquire_options how = *OPTIONS(acquire, .note = note);
     is_result(db, rowlock_acquire(lock, &how), ROWLOCK_OK, "a note of 255 bytes is taken");
     how.note = "\xFF";
     is_result(db, rowlock_acquire(lock, &how), ROWLOCK_EINVAL, "entering again is checked alike");
@@ -105,9 +103,8 @@ static void sizes(const struct contract *c, rowlock_db *db, rowlock_lock *lock)
     newer.known.wait_ms = -77;
     is_result(db, rowlock_acquire(lock, &newer.known), ROWLOCK_OK,
               "of options of an older header no more is read than it had");
-
-    rowlock_db *other = must_open(c->url);
-    rowlock_lock *rival = must_lock(other, rowlock_lock_name(lock));
+    OWNED(db) rowlock_db *other = must_open(c->url);
+    OWNED(lock) rowlock_lock *rival = must_lock(other, rowlock_lock_name(lock));
     is_result(other, try_lock(rival, TTL_MS), ROWLOCK_BUSY, "a rival is told BUSY");
     struct {
         rowlock_grant known;
@@ -129,16 +126,13 @@ static void sizes(const struct contract *c, rowlock_db *db, rowlock_lock *lock)
     holder.known.token = 44;
     tap_is_int(rowlock_lock_holder(rival, &holder.known), ROWLOCK_OK, "one without a size");
     tap_is_int(holder.known.token, 44, "gets nothing");
-    rowlock_lock_close(rival);
-    rowlock_db_close(other);
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "release");
 }
 
 static void what_errors_tell(rowlock_db *db, rowlock_lock *lock)
 {
-    rowlock_error err = ROWLOCK_ERROR_INIT;
     is_result(db, rowlock_release(lock), ROWLOCK_EMISUSE, "a failing call");
-    rowlock_db_error(db, &err);
+    rowlock_error err = error_of(db);
     tap_is_int(err.code, ROWLOCK_EMISUSE, "leaves its code");
     tap_ok(strstr(err.action, "release") && strstr(err.action, rowlock_lock_name(lock)),
            "what was being done, to which lock (%s)", err.action);
@@ -174,8 +168,7 @@ static int use_in_child(void *argument)
     wrong += try_lock(i->idle, TTL_MS) != ROWLOCK_EMISUSE;
     wrong += rowlock_sweep(i->db, NULL, NULL) != ROWLOCK_EMISUSE;
     wrong += rowlock_lock_remaining_ms(i->held) != 0;
-    rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db_error(i->db, &err);
+    rowlock_error err = error_of(i->db);
     wrong += err.code != ROWLOCK_EMISUSE || !strstr(err.text, "forked this one");
     close_locks(i->held, i->idle);
     rowlock_db_close(i->db);
@@ -186,11 +179,10 @@ static int use_in_child(void *argument)
     return 99;
 }
 
-/* Pitfall 58. */
 void contract_fork(const struct contract *c)
 {
     rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    options.reconnect_ms = -1; /* a connection that the child has spoilt shall not go unnoticed */
+    options.reconnect_ms = -1; /* a connection that the child has spoilt is to be noticed */
     struct inherited i = {.db = must_open_with(c->url, &options)};
     i.held = must_lock(i.db, "forked");
     i.idle = must_lock(i.db, "forked too");

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * Each request of each call in turn is lost in every way, before the server has seen it or after it has
- * carried it out: what the call says is what the tables show. What core makes of every
- * class of answer is in the unit tests; here it is shown that drivers give the right class, and that the
+ * Each request of each call in turn is lost in every way, before the server has seen it or after it
+ * has carried it out: what the call says is what the tables show. What core makes of every class of
+ * answer is in the unit tests; here it is shown that drivers give the right class, and that the
  * tables agree.
  *
  * Most of the time is spent waiting for deadlines, so many workers walk at the same time. Each has
- * tables and a proxy of its own, since some operations concern all names of an installation.
- */
+ * tables and a proxy of its own, since some operations concern all names of an installation. */
 #include <stdatomic.h>
 
 #include "each.h"
@@ -78,13 +77,6 @@ static bool was_slow(struct loss *l, int64_t begin_ms)
            faultproxy_slowest_us(l->proxy) > loss_deadline_ms(l) * 1000 / 4;
 }
 
-/* Fewer cases at a time from now on. */
-static void crowd_less(void)
-{
-    if (atomic_fetch_sub(&all.crowd, FEWER) <= LEAST + FEWER)
-        all.crowd = LEAST;
-}
-
 static bool lose(struct loss *l, const struct job *job)
 {
     l->patience = 1;
@@ -105,7 +97,9 @@ static bool lose(struct loss *l, const struct job *job)
         }
         tap_drop();
         tap_note("%s: again, on a slow machine", l->text);
-        crowd_less();
+        /* Fewer cases at a time from now on. */
+        if (atomic_fetch_sub(&all.crowd, FEWER) <= LEAST + FEWER)
+            all.crowd = LEAST;
         l->explained = explained;
         loss_clean(l);
     }
@@ -145,6 +139,8 @@ static bool is_wanted(const struct operation *o, enum loss_way way, enum loss_mo
     bool swallowed = way == REQUEST_SWALLOWED || way == ANSWER_SWALLOWED;
     if (o->once)
         return mode == NOT_RECONNECTING && way == REQUEST_SWALLOWED;
+    if (o->cuts)
+        return cut && mode != CONNECTING;
     if (way == REQUEST_LATE_POOLED)
         return o->pools && strcmp(all.raw->name, "mysql") != 0 && mode != CONNECTING &&
                (o->reconnects || mode == NOT_RECONNECTING);
@@ -233,9 +229,10 @@ static void do_jobs(struct loss *workers, int from)
 /* What takes longest comes first. */
 static void lose_all(struct loss *workers)
 {
-    static const struct operation *const operations[] = {
-        lost_keeper_operations, lost_lock_operations, lost_tx_operations, lost_admin_operations};
-    for (size_t i = 0; i < sizeof operations / sizeof operations[0]; i++)
+    const struct operation *const operations[] = {lost_keeper_operations, lost_lock_operations,
+                                                  lost_tx_operations, lost_admin_operations,
+                                                  lost_row_operations()};
+    for (size_t i = 0; i < COUNT(operations); i++)
         count_requests(operations[i]);
     do_jobs(workers, 0);
     int counted = all.count, longest = counted;

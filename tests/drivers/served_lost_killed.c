@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The server itself interrupts: a statement that waits for a row is cancelled, or runs out of the time
- * that its session allows, or its connection is killed. The surroundings are those of
- * loss.h, without losing anything on the way.
- */
+ * The server itself interrupts: a statement that waits for a row is cancelled, or runs out of the
+ * time that its session allows, or its connection is killed. The surroundings are those of loss.h,
+ * without losing anything on the way. */
 #include <stdatomic.h>
 
 #include "each.h"
@@ -16,22 +15,29 @@ enum { WORKERS = 8, JOBS_MAX = 100, STATEMENT_MS = 2000, PATIENCE_MS = 60000, HA
 enum interruption { CANCELLED, KILLED, TIMED_OUT, INTERRUPTIONS };
 static const char *const interruption_texts[INTERRUPTIONS] = {"cancelled", "killed", "timed out"};
 
-struct kill;
-
-/* A call that waits for a row: of which table, what the call is, and whether it was done. */
-struct waiting {
+/* A call that waits for a row of a table. */
+static const struct waiting {
     const char *what, *table, *key;
-    bool in_tx;
-    int (*call)(struct kill *k);
-    bool (*done)(const struct kill *k);
+    enum verb { BREAK, RENEW, RELEASE, RAISE, FENCE, GUARD, TX_RELEASE, TX_FENCE } verb;
+} waitings[] = {
+    {"break", "tokens", "name", BREAK},
+    {"renew", "locks", "name", RENEW},
+    {"release", "locks", "name", RELEASE},
+    {"raise", "tokens", "name", RAISE},
+    {"fence", "fences", "resource", FENCE},
+    {"guard", "tokens", "name", GUARD},
+    {"release in a transaction", "locks", "name", TX_RELEASE},
+    {"fence in a transaction", "fences", "resource", TX_FENCE},
 };
+enum { WAITINGS = COUNT(waitings) };
 
 /* One case. */
 struct kill {
     struct loss *l;
     const struct waiting *waiting;
+    bool in_tx;
     enum interruption how;
-    bool stays; /* whoever has the row keeps it until the call has ended */
+    bool stays; /* the holder of the row keeps it until the call has ended */
     void *session; /* adopted; NULL: the connection is our own */
     rowlock_db *db, *holders; /* the one that is interrupted, and another */
     rowlock_lock *lock;
@@ -44,93 +50,56 @@ static bool is_mysql(const struct loss *l)
     return strcmp(l->raw->name, "mysql") == 0;
 }
 
-/* ---- calls */
-
-static int call_break(struct kill *k)
+static int call(struct kill *k)
 {
-    return rowlock_break(k->db, k->l->name, k->token, NULL);
+    switch (k->waiting->verb) {
+    case BREAK:
+        return rowlock_break(k->db, k->l->name, k->token, NULL);
+    case RENEW:
+        return rowlock_renew(k->lock, 0);
+    case RELEASE:
+        return rowlock_release(k->lock);
+    case RAISE:
+        return rowlock_raise_tokens(k->db, 1000, NULL);
+    case GUARD:
+        return rowlock_guard(k->lock, k->db);
+    case TX_RELEASE:
+        return rowlock_tx_release(k->lock, k->db);
+    default:
+        return rowlock_fence(k->db, k->l->name, 5);
+    }
 }
 
-static bool is_gone(const struct kill *k)
+static bool is_done(const struct kill *k)
 {
-    return loss_rows(k->l) == 0;
+    switch (k->waiting->verb) {
+    case RENEW:
+        return loss_column(k->l, "renewals") > 0;
+    case RAISE:
+        return loss_token(k->l) > k->token;
+    case FENCE:
+    case TX_FENCE:
+        return raw_int(k->l->raw, k->l->session,
+                       "SELECT max(token) FROM %sfences WHERE resource = '%s'", k->l->prefix,
+                       k->l->name) == 5;
+    default:
+        return loss_rows(k->l) == 0;
+    }
 }
 
-static int call_renew(struct kill *k)
+/* A session that waits, or one that is at work, by the name of the tables in its statement. */
+static bool find_session(struct loss *l, bool waits, char *id, size_t cap)
 {
-    return rowlock_renew(k->lock, 0);
-}
-
-static bool is_renewed(const struct kill *k)
-{
-    return loss_column(k->l, "renewals") > 0;
-}
-
-static int call_release(struct kill *k)
-{
-    return rowlock_release(k->lock);
-}
-
-static int call_raise(struct kill *k)
-{
-    return rowlock_raise_tokens(k->db, 1000, NULL);
-}
-
-static bool is_raised(const struct kill *k)
-{
-    return loss_token(k->l) > k->token;
-}
-
-static int call_fence(struct kill *k)
-{
-    return rowlock_fence(k->db, k->l->name, 5);
-}
-
-static bool is_seen(const struct kill *k)
-{
-    return raw_int(k->l->raw, k->l->session,
-                   "SELECT max(token) FROM %sfences WHERE resource = '%s'", k->l->prefix,
-                   k->l->name) == 5;
-}
-
-static int call_guard(struct kill *k)
-{
-    return rowlock_guard(k->lock, k->db);
-}
-
-static int call_tx_release(struct kill *k)
-{
-    return rowlock_tx_release(k->lock, k->db);
-}
-
-static const struct waiting waitings[] = {
-    {"break", "tokens", "name", false, call_break, is_gone},
-    {"renew", "locks", "name", false, call_renew, is_renewed},
-    {"release", "locks", "name", false, call_release, is_gone},
-    {"raise", "tokens", "name", false, call_raise, is_raised},
-    {"fence", "fences", "resource", false, call_fence, is_seen},
-    {"guard", "tokens", "name", true, call_guard, NULL},
-    {"release in a transaction", "locks", "name", true, call_tx_release, is_gone},
-    {"fence in a transaction", "fences", "resource", true, call_fence, is_seen},
-};
-enum { WAITINGS = sizeof waitings / sizeof waitings[0] };
-
-/* ---- interrupting */
-
-/* The session that waits, by the name of the tables in its statement. */
-static bool find_waiting(struct loss *l, char *id, size_t cap)
-{
+    static const char *const waiting[] = {"wait_event_type = 'Lock'",
+                                          "command <> 'Sleep' AND time_ms > 30"};
+    const char *where = waits ? waiting[is_mysql(l)] : is_mysql(l) ? "1 = 1" : "state = 'active'";
     char sql[400];
-    if (is_mysql(l))
-        snprintf(sql, sizeof sql,
-                 "SELECT id FROM information_schema.processlist WHERE info LIKE '%%%s%%' AND id <> "
-                 "connection_id() AND command <> 'Sleep' AND time_ms > 30 LIMIT 1",
-                 l->prefix);
-    else
-        snprintf(sql, sizeof sql,
-                 "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE "
-                 "'%%%s%%' LIMIT 1",
-                 l->prefix);
+    snprintf(sql, sizeof sql,
+             is_mysql(l) ? "SELECT id FROM information_schema.processlist WHERE info LIKE '%%%s%%' "
+                           "AND id <> connection_id() AND %s LIMIT 1"
+                         : "SELECT pid FROM pg_stat_activity WHERE query LIKE '%%%s%%' AND pid <> "
+                           "pg_backend_pid() AND %s LIMIT 1",
+             l->prefix, where);
     return l->raw->ask(l->session, sql, id, cap);
 }
 
@@ -146,12 +115,10 @@ static void interrupt_session(struct loss *l, const char *id, enum interruption 
     l->raw->run(l->session, sql, ignored, sizeof ignored);
 }
 
-/* ---- one case */
-
 static int call_in_thread(void *argument)
 {
     struct kill *k = argument;
-    int said = k->waiting->call(k);
+    int said = call(k);
     k->ended = true;
     return said;
 }
@@ -163,7 +130,7 @@ static void open_connection(struct kill *k)
     rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
     options.statement_timeout_ms = k->stays ? slow_ms(STATEMENT_MS) : PATIENCE_MS;
     options.prefix = k->l->prefix;
-    if (!k->waiting->in_tx && k->how != TIMED_OUT) {
+    if (!k->in_tx && k->how != TIMED_OUT) {
         k->db = must_open_with(k->l->url, &options);
         return;
     }
@@ -174,7 +141,7 @@ static void open_connection(struct kill *k)
         tap_note("this server has no such timeout: %s", why_not);
     if (k->l->raw->adopt(&k->db, k->session, &options, &err) != ROWLOCK_OK)
         raw_failed("adopt", err.text);
-    if (k->waiting->in_tx)
+    if (k->in_tx)
         raw_run(k->l->raw, k->session, "BEGIN");
 }
 
@@ -184,7 +151,7 @@ static void set_the_scene(struct kill *k)
     struct loss *l = k->l;
     open_connection(k);
     k->holders = must_open(l->ours);
-    bool ours = k->waiting->call == call_renew || k->waiting->call == call_release;
+    bool ours = k->waiting->verb == RENEW || k->waiting->verb == RELEASE;
     k->lock = must_lock(ours ? k->db : k->holders, l->name);
     loss_is(l, try_lock(k->lock, LONG_TTL_MS), ROWLOCK_OK, "a lock is held");
     k->token = rowlock_lock_token(k->lock);
@@ -203,7 +170,7 @@ static int run_and_interrupt(struct kill *k)
     int64_t end_ms = clock_ms() + PATIENCE_MS;
     bool found = false;
     while (!found && !k->ended && clock_ms() < end_ms) {
-        found = find_waiting(l, id, sizeof id);
+        found = find_session(l, true, id, sizeof id);
         sleep_ms(10);
     }
     /* If the machine stood still, a statement that waits for a lock in vain has timed out by itself. */
@@ -239,25 +206,25 @@ static void check_truth(struct kill *k, int said)
 {
     struct loss *l = k->l;
     bool sure = said == ROWLOCK_OK;
-    if (k->waiting->in_tx)
+    if (k->in_tx)
         sure = end_transaction(k, said);
     else if (k->session) /* the statement alone was lost, or more; no reconnecting */
         loss_ok(l, said == ROWLOCK_OK || said == ROWLOCK_EUNCERTAIN || said == ROWLOCK_ESERVER,
                 "on an adopted connection: %s", rowlock_result_name(said));
     else if (!k->stays)
-        loss_ok(l, sure || (said == ROWLOCK_EUNCERTAIN && k->waiting->call == call_break),
+        loss_ok(l, sure || (said == ROWLOCK_EUNCERTAIN && k->waiting->verb == BREAK),
                 "it is done in the end: %s", sure ? "OK" : why(k->db));
     /* Time: nothing may be done later either. What comes after this is missed, and not reported. */
     sleep_ms(slow_ms(200));
-    if (k->waiting->done && said != ROWLOCK_EUNCERTAIN)
-        loss_is(l, k->waiting->done(k), sure, "%s is the truth", rowlock_result_name(said));
+    if (k->waiting->verb != GUARD && said != ROWLOCK_EUNCERTAIN)
+        loss_is(l, is_done(k), sure, "%s is the truth", rowlock_result_name(said));
 }
 
 /* The handle of the lock finds out. */
 static void clean_up(struct kill *k)
 {
     struct loss *l = k->l;
-    bool broken = k->waiting->call == call_break && loss_rows(l) == 0;
+    bool broken = k->waiting->verb == BREAK && loss_rows(l) == 0;
     if (k->session) {
         rowlock_lock *held =
             must_attach(k->holders, l->name, rowlock_lock_owner(k->lock), k->token);
@@ -282,7 +249,8 @@ static void clean_up(struct kill *k)
 static void run_case(struct loss *l, const struct waiting *waiting, enum interruption how,
                      bool stays)
 {
-    struct kill k = {.l = l, .waiting = waiting, .how = how, .stays = stays};
+    struct kill k = {
+        .l = l, .waiting = waiting, .in_tx = waiting->verb >= GUARD, .how = how, .stays = stays};
     snprintf(l->text, sizeof l->text, "%s, %s%s", waiting->what, interruption_texts[how],
              stays ? ", and the row stays locked" : "");
     snprintf(l->name, sizeof l->name, "%s%s %d", l->prefix, waiting->what, ++l->serial);
@@ -303,14 +271,14 @@ struct hammer {
     atomic_bool healthy, stop;
 };
 
-static int until_done(struct hammer *h, rowlock_db *db, int (*call)(rowlock_lock *lock),
+static int until_done(struct hammer *h, rowlock_db *db, int (*step)(rowlock_lock *lock),
                       rowlock_lock *lock)
 {
-    int said = call(lock);
+    int said = step(lock);
     for (int i = 0; i < 1000 && said != ROWLOCK_OK && said != ROWLOCK_EMISUSE; i++) {
         h->failures++;
         snprintf(h->failure, sizeof h->failure, "%s", why(db));
-        said = call(lock);
+        said = step(lock);
     }
     return said;
 }
@@ -323,11 +291,10 @@ static int acquire(rowlock_lock *lock)
 static int swing(void *argument)
 {
     struct hammer *h = argument;
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    options.statement_timeout_ms = slow_ms(1000);
-    OWNED(db) rowlock_db *db = must_open_with(h->l->ours, &options);
+    OWNED(db)
+    rowlock_db *db = must_open_with(h->l->ours, OPTIONS(db, .statement_timeout_ms = slow_ms(1000)));
     while (!h->stop && h->healthy) {
-        rowlock_lock *lock = must_lock(db, h->l->name);
+        OWNED(lock) rowlock_lock *lock = must_lock(db, h->l->name);
         h->healthy = until_done(h, db, acquire, lock) == ROWLOCK_OK;
         h->rising = h->rising && rowlock_lock_token(lock) > h->last;
         h->last = rowlock_lock_token(lock);
@@ -335,26 +302,8 @@ static int swing(void *argument)
         h->grants += h->healthy;
         if (!h->healthy)
             tap_note("%s: %s; the last failure: %s", h->l->text, why(db), h->failure);
-        rowlock_lock_close(lock);
     }
     return 0;
-}
-
-static void find_any(struct loss *l, char *id, size_t cap)
-{
-    char sql[300];
-    if (is_mysql(l))
-        snprintf(sql, sizeof sql,
-                 "SELECT id FROM information_schema.processlist WHERE info LIKE '%%%s%%' AND id <> "
-                 "connection_id() LIMIT 1",
-                 l->prefix);
-    else
-        snprintf(sql, sizeof sql,
-                 "SELECT pid FROM pg_stat_activity WHERE state = 'active' AND pid <> "
-                 "pg_backend_pid() AND query LIKE '%%%s%%' LIMIT 1",
-                 l->prefix);
-    if (!l->raw->ask(l->session, sql, id, cap))
-        id[0] = '\0';
 }
 
 static void hammer(struct loss *l, enum interruption how)
@@ -368,11 +317,11 @@ static void hammer(struct loss *l, enum interruption how)
     struct helper *helper = helper_start(swing, &h);
     int64_t end_ms = clock_ms() + HAMMER_MS, last_ms = end_ms + PATIENCE_MS;
     while (clock_ms() < (h.grants == 0 && h.healthy ? last_ms : end_ms)) {
-        find_any(l, id, sizeof id);
-        if (id[0])
+        bool found = find_session(l, false, id, sizeof id);
+        if (found)
             interrupt_session(l, id, how);
-        interrupted += id[0] != '\0';
-        sleep_ms(!id[0] ? 0 : how == KILLED ? 20 : 3);
+        interrupted += found;
+        sleep_ms(!found ? 0 : how == KILLED ? 20 : 3);
     }
     h.stop = true;
     helper_join(helper);
@@ -381,8 +330,6 @@ static void hammer(struct loss *l, enum interruption how)
     loss_ok(l, h.rising, "each with a higher token");
     loss_is(l, loss_rows(l), 0, "nothing is left behind");
 }
-
-/* ---- workers */
 
 static atomic_int next_job;
 

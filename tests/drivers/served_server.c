@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Servers that crash, are not there, or stand still: what calls say, and how soon; and that all
- * goes on when they are back. Only a private server is touched, by server-ctl.sh.
- */
-#include <pthread.h>
+ * goes on when they are back. Only a private server is touched, by server-ctl.sh. */
 #include <stdatomic.h>
 
 #include "each.h"
@@ -31,11 +29,8 @@ static void is_result(const rowlock_db *db, int got, int want, const char *what)
 
 static rowlock_db *open_patiently(void)
 {
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    options.statement_timeout_ms = LONG_MS;
-    options.connect_timeout_ms = LONG_MS;
-    options.reconnect_ms = LONG_MS;
-    return must_open_with(url, &options);
+    return must_open_with(url, OPTIONS(db, .statement_timeout_ms = LONG_MS,
+                                       .connect_timeout_ms = LONG_MS, .reconnect_ms = LONG_MS));
 }
 
 /* As if it had been opened with such limits. */
@@ -126,7 +121,6 @@ static void test_crash(void)
     tap_is_int(try_lock(held, TTL_MS) | try_lock(quiet_one, TTL_MS), ROWLOCK_OK, "two are held");
     int64_t token = rowlock_lock_token(held);
     control("crash");
-
     hurry(db);
     int64_t began = clock_ms();
     fails_soon(db, rowlock_renew(held, 0), began, "renewing on a crashed server fails");
@@ -138,7 +132,6 @@ static void test_crash(void)
     fails_soon(db, rowlock_release(held), began, "releasing fails");
     tap_is_int(rowlock_lock_token(held), token, "the lock is still held then");
     open_fails_soon("a crashed server");
-
     control("start");
     relax(db);
     is_result(db, rowlock_verify(held), ROWLOCK_OK, "a grant survives the crash");
@@ -165,9 +158,7 @@ static int restart(void *unused)
 
 static void test_restart_while_asking(void)
 {
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    options.reconnect_ms = 60000;
-    OWNED(db) rowlock_db *db = must_open_with(url, &options);
+    OWNED(db) rowlock_db *db = must_open_with(url, OPTIONS(db, .reconnect_ms = 60000));
     OWNED(lock) rowlock_lock *lock = must_lock(db, "patient");
     tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_OK, "one is held");
     control("crash");
@@ -185,43 +176,25 @@ struct waiter {
     rowlock_lock *lock;
     struct helper *helper;
     int64_t wait_ms;
-    int got; /* as the so-maniest; 0: not yet */
+    atomic_int got; /* as the so-maniest; 0: not yet */
 };
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static int granted;
-static int away_lines, back_lines;
+static atomic_int granted, away_lines, back_lines;
 
 static void count_lines(void *unused, rowlock_log_level level, const char *line)
 {
-    (void)unused;
-    (void)level;
-    pthread_mutex_lock(&mutex);
+    (void)unused, (void)level;
     away_lines += strstr(line, "is away") != NULL;
     back_lines += strstr(line, "is back") != NULL;
-    pthread_mutex_unlock(&mutex);
 }
 
 static int wait_for_turn(void *argument)
 {
     struct waiter *w = argument;
-    rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-    options.ttl_ms = TTL_MS;
-    options.ticket_ms = TTL_MS;
-    options.wait_ms = w->wait_ms;
-    int result = rowlock_acquire(w->lock, &options);
-    pthread_mutex_lock(&mutex);
+    int result = rowlock_acquire(
+        w->lock, OPTIONS(acquire, .ttl_ms = TTL_MS, .ticket_ms = TTL_MS, .wait_ms = w->wait_ms));
     w->got = ++granted;
-    pthread_mutex_unlock(&mutex);
     return result;
-}
-
-static bool has_ended(const struct waiter *w)
-{
-    pthread_mutex_lock(&mutex);
-    bool ended = w->got > 0;
-    pthread_mutex_unlock(&mutex);
-    return ended;
 }
 
 static void start_to_wait(struct waiter *w, int64_t wait_ms, int before)
@@ -231,7 +204,7 @@ static void start_to_wait(struct waiter *w, int64_t wait_ms, int before)
     limit(w->db, LONG_MS, RECONNECT_MS);
     w->helper = helper_start(wait_for_turn, w);
     /* On a machine that stood still its wait may have ended, and its ticket has gone. */
-    while (!has_ended(w) && db_int(raw, url, "SELECT count(*) FROM rowlock_waiters") <= before)
+    while (w->got == 0 && db_int(raw, url, "SELECT count(*) FROM rowlock_waiters") <= before)
         sleep_ms(20);
 }
 
@@ -241,20 +214,12 @@ static void close_waiter(struct waiter *w)
     rowlock_db_close(w->db);
 }
 
-static bool is_noticed(void)
-{
-    pthread_mutex_lock(&mutex);
-    bool noticed = away_lines > 0;
-    pthread_mutex_unlock(&mutex);
-    return noticed;
-}
-
 /* For longer than other calls try to reconnect, and until a waiter has noticed. */
 static void end_outage(void)
 {
     /* Time: other calls give up after RECONNECT_MS of the real clock. More changes nothing. */
     sleep_ms(2 * RECONNECT_MS);
-    for (int64_t end_ms = clock_ms() + GRACE_MS; !is_noticed() && clock_ms() < end_ms;)
+    for (int64_t end_ms = clock_ms() + GRACE_MS; away_lines == 0 && clock_ms() < end_ms;)
         sleep_ms(20);
     control("start");
 }
@@ -350,7 +315,6 @@ static void test_freeze(void)
     while (is_unreachable(rowlock_release(wanted)))
         ;
     control("freeze");
-
     int64_t began = clock_ms();
     int said = rowlock_renew(held, 0);
     fails_soon(db, said, began, "renewing on a frozen server fails");
@@ -359,7 +323,6 @@ static void test_freeze(void)
     said = try_lock(wanted, TTL_MS);
     fails_soon(other, said, began, "acquiring fails");
     open_fails_soon("a frozen server");
-
     control("thaw");
     relax(db);
     relax(other);
@@ -443,24 +406,20 @@ static char *plain_user(void)
 
 static rowlock_db *open_as_plain_user(rowlock_pool *pool)
 {
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    char *plain = pool ? NULL : plain_user();
-    options.pool = pool;
-    options.statement_timeout_ms = pool ? SHORT_MS : LONG_MS;
-    options.reconnect_ms = LONG_MS;
-    rowlock_db *db = must_open_with(plain, &options);
-    free(plain);
+    OWNED(text) char *plain = pool ? NULL : plain_user();
+    rowlock_db *db = must_open_with(
+        plain, OPTIONS(db, .pool = pool, .statement_timeout_ms = pool ? SHORT_MS : LONG_MS,
+                       .reconnect_ms = LONG_MS));
     return db;
 }
 
+enum { ACQUIRE, RENEW, RELEASE, REFUSABLE };
 static const char *const refusable[] = {"acquire", "renew", "release"};
-enum { REFUSABLE = sizeof refusable / sizeof refusable[0] };
 static atomic_bool refused[REFUSABLE];
 
 static void note_refusal(void *unused, rowlock_log_level level, const char *line)
 {
-    (void)unused;
-    (void)level;
+    (void)unused, (void)level;
     for (int i = 0; i < REFUSABLE; i++)
         if (strncmp(line, refusable[i], strlen(refusable[i])) == 0 && strstr(line, "read-only"))
             refused[i] = true;
@@ -473,14 +432,11 @@ static void listen_for_refusals(void)
     rowlock_log_set(note_refusal, NULL, ROWLOCK_LOG_DEBUG);
 }
 
-static void is_refused(const char *verb)
+static void is_refused(int verb)
 {
-    int i = 0;
-    while (strcmp(refusable[i], verb) != 0)
-        i++;
-    for (int64_t end_ms = clock_ms() + GRACE_MS; !refused[i] && clock_ms() < end_ms;)
+    for (int64_t end_ms = clock_ms() + GRACE_MS; !refused[verb] && clock_ms() < end_ms;)
         sleep_ms(5);
-    tap_ok(refused[i], "the server takes no writes: %s", verb);
+    tap_ok(refused[verb], "the server takes no writes: %s", refusable[verb]);
 }
 
 static int renew_it(void *lock)
@@ -502,28 +458,22 @@ struct kept_waiter {
 static int wait_with_keeper(void *argument)
 {
     const struct kept_waiter *w = argument;
-    rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-    options.ttl_ms = TTL_MS;
-    options.wait_ms = w->wait_ms;
-    options.keeper = w->keeper;
-    return rowlock_acquire(w->lock, &options);
+    return rowlock_acquire(
+        w->lock, OPTIONS(acquire, .ttl_ms = TTL_MS, .wait_ms = w->wait_ms, .keeper = w->keeper));
 }
 
 /* It was never seen to take writes, so it may be the wrong server for good. */
 static void test_try_on_standby(void)
 {
-    rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db *db = open_as_plain_user(NULL);
-    rowlock_lock *lock = must_lock(db, "tried");
+    OWNED(db) rowlock_db *db = open_as_plain_user(NULL);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "tried");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_EREADONLY, "a try is told that it takes none");
-    rowlock_db_error(db, &err);
+    rowlock_error err = error_of(db);
     tap_ok(err.retryable && strstr(err.text, "use a server that takes writes"), "with what to do");
     tap_is_int((int)db->connections, 1, "at once");
     struct kept_waiter ends = {.lock = lock, .wait_ms = 100};
     is_result(db, wait_with_keeper(&ends), ROWLOCK_EREADONLY, "a wait is told at its end");
     tap_ok(strstr(why(db), "has been away for") != NULL, "with how long that was");
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
 }
 
 /* The server is the only one of the URL. */
@@ -542,9 +492,9 @@ static void test_standby(void)
     struct helper *wait = helper_start(wait_with_keeper, &w);
     struct helper *renew = helper_start(renew_it, renewed);
     struct helper *release = helper_start(release_it, released);
-    is_refused("acquire");
-    is_refused("renew");
-    is_refused("release");
+    is_refused(ACQUIRE);
+    is_refused(RENEW);
+    is_refused(RELEASE);
     control("promote");
     is_result(renewing, helper_join(renew), ROWLOCK_OK, "a renewal finds the server promoted");
     is_result(releasing, helper_join(release), ROWLOCK_OK, "and a release");
@@ -570,7 +520,7 @@ static void test_pool_on_standby(void)
     rowlock_db_close(closing);
     listen_for_refusals();
     struct helper *renew = helper_start(renew_it, renewed);
-    is_refused("renew");
+    is_refused(RENEW);
     control("promote");
     is_result(held, helper_join(renew), ROWLOCK_OK, "a pool finds the server promoted");
     for (int64_t end_ms = clock_ms() + GRACE_MS; table_count() > 1 && clock_ms() < end_ms;)
@@ -586,7 +536,7 @@ static void test_pool_on_standby(void)
 /* The keeper's tables are compared with the handle's first. */
 static void test_wait_that_begins_in_an_outage(void)
 {
-    rowlock_db *db = open_patiently();
+    OWNED(db) rowlock_db *db = open_patiently();
     struct kept_waiter w = {.lock = must_lock(db, "kept"), .wait_ms = ROWLOCK_FOREVER};
     tap_is_int(rowlock_keeper_open(url, NULL, &w.keeper, NULL), ROWLOCK_OK, "a keeper is opened");
     control("crash");
@@ -602,7 +552,6 @@ static void test_wait_that_begins_in_an_outage(void)
     rowlock_log_set(NULL, NULL, ROWLOCK_LOG_WARNING);
     rowlock_lock_close(w.lock);
     rowlock_keeper_close(w.keeper);
-    rowlock_db_close(db);
 }
 
 static int run(const struct raw *database, const char *given)

@@ -49,7 +49,7 @@ static int run(const struct raw *raw, const char *url)
     OWNED(text) char *fresh = url_with(url, "rowlock_prefix=fresh_");
     char why[300];
     must_install(url);
-    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
+    for (size_t i = 0; i < COUNT(settings); i++) {
         void *session = raw->open(url);
         bool ours = strcmp(settings[i].raw, raw->name) == 0;
         if (ours && raw->run(session, settings[i].set, why, sizeof why)) {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What only SQLite has: files and their journals, and an application's connection that is in the middle
- * of reading. What it has in common with the other databases is in the other files.
- */
+ * What only SQLite has: files and their journals, and an application's connection that is in the
+ * middle of reading. What it has in common with the other databases is in the other files. */
 #include "contract.h"
 #include "core/db.h"
 
@@ -18,54 +17,17 @@ static const char *folder(void)
     return tmp ? tmp : "/tmp";
 }
 
-static char *file_url(const char *name)
-{
-    char *url = NULL;
-    if (asprintf(&url, "sqlite:%s/%s", folder(), name) < 0)
-        abort();
-    return url;
-}
-
-static void is_refused(const char *url, const char *what)
-{
-    rowlock_db *db = NULL;
-    rowlock_error err = ROWLOCK_ERROR_INIT;
-    tap_is_str(rowlock_result_name(rowlock_db_open(url, NULL, &db, &err)), "ROWLOCK_EINVAL",
-               "%s is refused", what);
-    tap_ok(!db && err.text[0], "and told why: %s", err.text);
-}
-
-/* Files that are none are in test_file_sqlite.c. */
-static void no_urls(void)
-{
-    is_refused("sqlite:", "no path");
-    is_refused("sqlite://x/y", "two slashes");
-    is_refused("sqlite:///tmp/x", "three slashes");
-    is_refused("sqlite:/tmp/x?mode=ro", "a parameter that is not ours");
-}
-
-/* ---- what others may do to a file, or have done to it */
-
 static int mode_of(const char *url, const char *beside)
 {
     char path[600];
     struct stat file;
-    snprintf(path, sizeof path, "%s%s", url + strlen("sqlite:"), beside);
+    snprintf(path, sizeof path, "%s%s", path_of(url), beside);
     return stat(path, &file) == 0 ? (int)(file.st_mode & 07777) : -1;
-}
-
-static int find_access(void *context, const rowlock_finding *finding)
-{
-    if (strcmp(finding->item, "access") == 0)
-        *(rowlock_verdict *)context = finding->verdict;
-    return 0;
 }
 
 static void access_is(rowlock_db *db, rowlock_verdict want, const char *what)
 {
-    rowlock_verdict found = (rowlock_verdict)-1;
-    is_result(db, rowlock_check(db, find_access, &found, NULL), ROWLOCK_OK, "check");
-    tap_is_int(found, want, "%s", what);
+    tap_is_int(check_item(db, "access").verdict, want, "%s", what);
 }
 
 static void private_file(void)
@@ -73,25 +35,23 @@ static void private_file(void)
     mode_t before = umask(0);
     OWNED(text) char *url = file_url("private.db");
     must_install(url);
-    rowlock_db *db = must_open(url);
-    rowlock_lock *lock = must_lock(db, "x");
+    OWNED(db) rowlock_db *db = must_open(url);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "x");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "a lock in a new file");
     tap_is_int(mode_of(url, ""), 0600, "the file is for its owner alone, whatever the umask");
     tap_is_int(mode_of(url, "-wal"), 0600, "so is its journal");
     tap_is_int(mode_of(url, "-shm"), 0600, "and its index");
     access_is(db, ROWLOCK_FINE, "check finds that right");
-    chmod(url + strlen("sqlite:"), 0644);
+    chmod(path_of(url), 0644);
     access_is(db, ROWLOCK_WARNING, "a user who may read the file can block all writers");
-    chmod(url + strlen("sqlite:"), 0606);
+    chmod(path_of(url), 0606);
     access_is(db, ROWLOCK_BAD, "who may write it can forge a grant");
-    chmod(url + strlen("sqlite:"), 0600);
+    chmod(path_of(url), 0600);
     struct stat kept;
     stat(folder(), &kept);
     chmod(folder(), 0777);
     access_is(db, ROWLOCK_BAD, "who may write to its folder can replace it");
     chmod(folder(), kept.st_mode & 07777);
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
     umask(before);
 }
 
@@ -99,7 +59,7 @@ static void private_by_link(void)
 {
     mode_t before = umask(0);
     OWNED(text) char *link = file_url("link.db"), *url = file_url("behind-link.db");
-    if (symlink("behind-link.db", link + strlen("sqlite:")) != 0)
+    if (symlink("behind-link.db", path_of(link)) != 0)
         abort();
     must_install(link);
     tap_is_int(mode_of(url, ""), 0600, "a file made through a symbolic link is as private");
@@ -111,7 +71,7 @@ static void trap(const char *sql, const char *what)
 {
     rowlock_verdict worst = ROWLOCK_FINE;
     OWNED(text) char *url = file_url("trap.db");
-    unlink(url + strlen("sqlite:"));
+    unlink(path_of(url));
     must_install(url);
     OWNED(db) rowlock_db *db = must_open(url);
     is_result(db, rowlock_check(db, NULL, NULL, &worst), ROWLOCK_OK, "check");
@@ -140,9 +100,7 @@ static void endless_view(void)
             "FROM c) SELECT 'x' AS name, 0 AS slot, 0 AS permits, 'o' AS owner, 1 AS token, 1 AS "
             "request, 1 AS acquired, 1 AS expires, 1 AS ttl, 0 AS lapsed, 0 AS renewals, '' AS "
             "host, 0 AS pid, '' AS program, '' AS note FROM c WHERE n < 0");
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    options.statement_timeout_ms = 300;
-    OWNED(db) rowlock_db *db = must_open_with(url, &options);
+    OWNED(db) rowlock_db *db = must_open_with(url, OPTIONS(db, .statement_timeout_ms = 300));
     tap_ok(rowlock_list(db, NULL, ignore_grant, NULL) < 0, "a view that never ends is ended: %s",
            why(db));
     OWNED(lock) rowlock_lock *lock = must_lock(db, "x");
@@ -181,8 +139,8 @@ static void spoiled_rows(void)
     OWNED(text) char *url = file_url("spoiled.db");
     int64_t token, when;
     must_install(url);
-    rowlock_db *db = must_open(url);
-    for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++) {
+    OWNED(db) rowlock_db *db = must_open(url);
+    for (size_t i = 0; i < COUNT(columns); i++) {
         spoiled_grant(db, url, columns[i], "'many'");
         spoiled_grant(db, url, columns[i], "1e300");
     }
@@ -196,10 +154,9 @@ static void spoiled_rows(void)
     rowlock_db_close(db);
     db = must_open(url);
     is_result(db, rowlock_last_grant(db, "x", &token, &when), ROWLOCK_ESCHEMA, "nor the version");
-    rowlock_db_close(db);
 }
 
-/* Locks in a file that nobody else finds exclude nobody. */
+/* Locks in a file that no other process finds exclude none. */
 static void deleted_file(void)
 {
     OWNED(text) char *url = file_url("deleted.db");
@@ -207,7 +164,7 @@ static void deleted_file(void)
     OWNED(db) rowlock_db *db = must_open(url);
     OWNED(lock) rowlock_lock *lock = must_lock(db, "deleted");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "a lock is held in a file");
-    unlink(url + strlen("sqlite:"));
+    unlink(path_of(url));
     int result = rowlock_renew(lock, 0);
     tap_ok(result == ROWLOCK_ESCHEMA || result == ROWLOCK_LOST,
            "a file that was deleted is not used any more (%s)", rowlock_result_name(result));
@@ -223,7 +180,6 @@ static void journal_modes(const struct contract *c)
     tap_is_str(mode, "wal", "a new file is made with a write-ahead log");
     c->raw->close(session);
     free(url);
-
     url = file_url("theirs.db");
     db_exec(c->raw, url, "CREATE TABLE theirs (n)");
     must_install(url);
@@ -251,7 +207,7 @@ static void commit_that_fails(const struct contract *c)
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "a lock is granted");
     int64_t token = rowlock_lock_token(lock);
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "and released");
-    void *session = c->raw->open(url);
+    OWNED(session) void *session = c->raw->open(url);
     raw_run(c->raw, session, "BEGIN");
     tap_is_int(raw_int(c->raw, session, "SELECT count(*) FROM theirs"), 0, "somebody reads");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_BUSY, "as long as he does the lock is BUSY");
@@ -259,7 +215,6 @@ static void commit_that_fails(const struct contract *c)
     raw_run(c->raw, session, "COMMIT");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "when he has ended it is granted");
     tap_is_int(rowlock_lock_token(lock), token + 1, "with the next token");
-    c->raw->close(session);
 }
 
 static int say_no(void *context, int action, const char *a, const char *b, const char *d,
@@ -285,7 +240,6 @@ static void application_is_reading(const struct contract *c, sqlite3 *conn)
     sqlite3_reset(statement);
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "after it the lock is granted");
     sqlite3_finalize(statement);
-
     sqlite3_set_authorizer(conn, say_no, NULL);
     rowlock_lock *other = must_lock(db, "forbidden");
     is_result(db, try_lock(other, TTL_MS), ROWLOCK_EDENIED,
@@ -344,7 +298,7 @@ static void lists_by_key(void)
     OWNED(lock) rowlock_lock *lock = must_lock(db, "listed");
     sqlite3 *conn = NULL;
     tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_OK, "a lock is granted");
-    sqlite3_open(url + strlen("sqlite:"), &conn);
+    sqlite3_open(path_of(url), &conn);
     is_by_key(conn, db, RLK_STEP_LIST, "a list of the grants of a name");
     is_by_key(conn, db, RLK_STEP_WAITERS, "a list of the waiters for a name");
     sqlite3_close(conn);
@@ -360,7 +314,6 @@ void contract_sqlite_only(const struct contract *c)
     endless_view();
     spoiled_rows();
     lists_by_key();
-    no_urls();
     deleted_file();
     journal_modes(c);
     commit_that_fails(c);

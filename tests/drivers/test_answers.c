@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Every class of answer to every step: which result it becomes, with which words, and how often the
- * step is sent. What an answer means for a lock's state is in test_states.c.
- */
+ * Every class of answer to every step: which result it becomes, with which words, and how often
+ * the step is sent. What an answer means for a lock's state is in test_states.c. */
 #include "backend_script.h"
 #include "quick.h"
 #include "tap.h"
@@ -88,8 +87,7 @@ static const struct {
 
 static void check_error(rowlock_db *db, size_t call, size_t class, int result)
 {
-    rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db_error(db, &err);
+    rowlock_error err = error_of(db);
     tap_is_int(err.code, result, "the error kept is the result returned");
     tap_is_str(err.action, calls[call].action, "the error says what was being done");
     tap_ok(strstr(err.text, "the server's own words") != NULL, "the error has the server's words");
@@ -133,14 +131,11 @@ static void test_class(size_t call, size_t class)
 {
     rowlock_lock *lock = NULL;
     rowlock_db *db = prepare(call, &lock);
-    struct script_answer answer = FAILS(classes[class].class);
-    answer.native = 1234;
-    answer.sqlstate = "XX123";
-    script_always(calls[call].op, answer);
+    script_always(calls[call].op, ANSWER(.class = classes[class].class, .native = 1234,
+                                         .sqlstate = "XX123", .text = "the server's own words"));
     int before = script_count(calls[call].op);
     int result = call_for(calls[call].op, db, lock);
     int sent = script_count(calls[call].op) - before;
-
     tap_is_int(result, expected(call, class), "%s at '%s' gives %s", classes[class].name,
                calls[call].action, rowlock_result_name(expected(call, class)));
     if (result < 0)
@@ -162,14 +157,13 @@ static void test_class(size_t call, size_t class)
 /* These two have words of their own. */
 static void test_own_words(void)
 {
-    for (size_t call = 0; call < sizeof calls / sizeof calls[0]; call++) {
+    for (size_t call = 0; call < COUNT(calls); call++) {
         rowlock_lock *lock = NULL;
         rowlock_db *db = prepare(call, &lock);
-        rowlock_error err = ROWLOCK_ERROR_INIT;
         script_next(calls[call].op, ANSWER(.class = RLK_NOMEM, .text = "out of memory"));
         tap_is_int(call_for(calls[call].op, db, lock), ROWLOCK_ENOMEM, "NOMEM at '%s' gives ENOMEM",
                    calls[call].action);
-        rowlock_db_error(db, &err);
+        rowlock_error err = error_of(db);
         tap_is_str(err.text, "out of memory", "which is said once");
         tap_is_int(err.retryable, 1, "and may pass");
         script_next(calls[call].op, ANSWER(.class = RLK_IN_TX));
@@ -186,11 +180,9 @@ static void test_own_words(void)
     }
 }
 
-/* ---- opening, and looking at the tables */
-
 static void test_opening(void)
 {
-    for (size_t c = 0; c < sizeof classes / sizeof classes[0]; c++) {
+    for (size_t c = 0; c < COUNT(classes); c++) {
         rowlock_db *db = (rowlock_db *)&db;
         rowlock_error err = ROWLOCK_ERROR_INIT;
         int want = classes[c].class == RLK_UNCERTAIN ? ROWLOCK_ECONN : classes[c].result;
@@ -227,10 +219,10 @@ static void test_opening_without_words(void)
 /* Looking at the tables reads only, so that nothing is uncertain when its answer is lost. */
 static void test_looking(void)
 {
-    for (size_t c = 0; c < sizeof classes / sizeof classes[0]; c++) {
+    for (size_t c = 0; c < COUNT(classes); c++) {
         script_reset();
-        rowlock_db *db = script_open(NULL);
-        rowlock_lock *lock = must_lock(db, "nightly");
+        OWNED(db) rowlock_db *db = script_open(NULL);
+        OWNED(lock) rowlock_lock *lock = must_lock(db, "nightly");
         int want = classes[c].class == RLK_CONTENTION  ? ROWLOCK_BUSY
                    : classes[c].class == RLK_UNCERTAIN ? ROWLOCK_ECONN
                                                        : classes[c].result;
@@ -238,8 +230,6 @@ static void test_looking(void)
         tap_is_int(rowlock_acquire(lock, NULL), want, "%s while looking at the tables is %s",
                    classes[c].name, rowlock_result_name(want));
         tap_is_int(script_count(OP_ACQUIRE), 0, "nothing is sent without having looked");
-        rowlock_lock_close(lock);
-        rowlock_db_close(db);
     }
 }
 
@@ -259,15 +249,82 @@ static void test_looking_once(void)
     tap_is_str(script_calls(), "meta acquire", "they are looked at anew then");
 }
 
+/* Answers that no database means are not believed, and none keeps a call going for ever. */
+static rowlock_db *begin(const char *dialect)
+{
+    script_reset();
+    script_dialect(dialect);
+    script_jump();
+    return script_open(NULL);
+}
+
+static void test_tokens(void)
+{
+    OWNED(db) rowlock_db *db = begin("postgres");
+    rowlock_lock *locks[2] = {must_lock(db, "a"), must_lock(db, "b")};
+    script_next(OP_ACQUIRE, ANSWER(.token = -1));
+    tap_is_int(try_lock(locks[0], 30000), ROWLOCK_EUNCERTAIN, "a grant with a token below 1");
+    tap_is_int(rowlock_lock_token(locks[0]), 0, "is not believed");
+    script_next(OP_ACQUIRE_ALL, ANSWER(.token = -1));
+    tap_is_int(rowlock_acquire_all(locks, 2, NULL, NULL), ROWLOCK_EUNCERTAIN, "one among several");
+    tap_is_int(rowlock_lock_token(locks[1]), 0, "is not believed either");
+    close_locks(locks[0], locks[1]);
+}
+
+static void test_long_renewal(void)
+{
+    OWNED(db) rowlock_db *db = begin("sqlite");
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "a");
+    tap_is_int(try_lock(lock, 30000), ROWLOCK_OK, "a lock is had");
+    script_next(OP_RENEW, ANSWER(.left_us = INT64_C(1) << 60));
+    tap_is_int(rowlock_renew(lock, 0), ROWLOCK_OK, "a renewal for longer than was asked for");
+    tap_is_int(rowlock_lock_remaining_ms(lock), 30000, "counts for no longer than that");
+}
+
+/* Of several locks it is asked who is in the way; that takes the connection away each time. */
+static void test_wait_ends(void)
+{
+    OWNED(db) rowlock_db *db = begin("postgres");
+    rowlock_lock *locks[2] = {must_lock(db, "a"), must_lock(db, "b")};
+    script_always(OP_ACQUIRE_ALL, ANSWER(.outcome = RLK_IN_FLIGHT));
+    script_always(OP_LIST, (struct script_answer){.class = RLK_UNSENT, .takes_us = 1000000});
+    tap_is_int(rowlock_acquire_all(locks, 2, OPTIONS(acquire, .wait_ms = 1000), NULL),
+               ROWLOCK_TIMEOUT, "a wait ends, even if the connection is lost after each try");
+    close_locks(locks[0], locks[1]);
+}
+
+static void test_sweeps_end(void)
+{
+    static const enum script_op ops[] = {OP_SWEEP_WAITERS, OP_FOLD};
+    rowlock_sweep_report report = ROWLOCK_SWEEP_REPORT_INIT;
+    int64_t removed;
+    for (int i = 0; i < 2; i++) {
+        OWNED(db) rowlock_db *db = begin("sqlite");
+        script_always(ops[i], ANSWER(.rows = 500, .takes_us = 1000000));
+        tap_is_int(rowlock_sweep(db, NULL, &report), ROWLOCK_OK, "a sweep that finds no end");
+        tap_is_int(script_count(ops[i]), 3600, "ends after an hour");
+        tap_is_int(report.waiters + report.counters, 500 * 3600, "and tells what it did");
+    }
+    OWNED(db) rowlock_db *db = begin("sqlite");
+    script_always(OP_ONCE_SWEEP, ANSWER(.changed = 500, .takes_us = 1000000));
+    tap_is_int(rowlock_once_sweep(db, 1, 0, &removed), ROWLOCK_OK, "one of keys");
+    tap_is_int(removed, 500 * 3600, "likewise");
+}
+
 int main(void)
 {
-    for (size_t call = 0; call < sizeof calls / sizeof calls[0]; call++)
-        for (size_t class = 0; class < sizeof classes / sizeof classes[0]; class ++)
+    alarm(300); /* a call that never ends ends here */
+    for (size_t call = 0; call < COUNT(calls); call++)
+        for (size_t class = 0; class < COUNT(classes); class ++)
             test_class(call, class);
     test_own_words();
     test_opening();
     test_opening_without_words();
     test_looking();
     test_looking_once();
+    test_tokens();
+    test_long_renewal();
+    test_wait_ends();
+    test_sweeps_end();
     return tap_done();
 }

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
  * Memory of libpq running out, at each place in turn: what the driver makes of it. This program's
- * malloc() and its like, which libpq gets too, fail while one of our calls goes on; sanitizers have
- * their own, so under them nothing is done. The library's own memory is in each_memory.c. There is no
- * such test for MySQL: MariaDB's client library crashes where it does not look whether it got
- * memory.
- */
+ * malloc() and its like, which libpq gets too, fail while one of our calls goes on; sanitizers
+ * have their own, so under them nothing is done. The library's own memory is in each_memory.c.
+ * There is no such test for MySQL: MariaDB's client library crashes where it does not look whether
+ * it got memory. */
 #include "tap.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -32,7 +31,7 @@ int main(void)
 
 #include "quick.h"
 #include "raw.h"
-#include "memory_walk.h"
+#include "memory.h"
 
 /* ---- malloc() and its like, before the C library's */
 
@@ -86,15 +85,12 @@ static bool find_real(void)
     return true;
 }
 
-static int failing, asked;
-static bool counting;
-
 static bool fails(void)
 {
-    if (!counting || ++asked != failing)
-        return false;
-    errno = ENOMEM;
-    return true;
+    bool so = client_memory_fails();
+    if (so)
+        errno = ENOMEM;
+    return so;
 }
 
 #define SEEN __attribute__((visibility("default")))
@@ -130,25 +126,6 @@ SEEN void free(void *memory)
 
 /* ---- the test */
 
-static void arm(int nth)
-{
-    failing = nth;
-    asked = 0;
-}
-
-static void turn(bool on)
-{
-    counting = on;
-}
-
-static int how_often(void)
-{
-    return asked;
-}
-
-static const struct faulty clients_memory = {
-    .arm = arm, .on = turn, .asked = how_often, .vendors = true};
-
 /* The libraries for TLS and Kerberos have memory, and faults, of their own. */
 static char *without_tls(const char *url)
 {
@@ -162,18 +139,8 @@ int main(void)
     const char *url = getenv(raw_postgres.url_env);
     if (!url || !*url)
         return tap_skip_all("no database to test on");
-    char *whole = without_tls(url);
-    /* There are some five hundred. ROWLOCK_TEST_LONG=1: each of them. */
-    int stride = getenv("ROWLOCK_TEST_LONG") ? 1 : 13, tried = 0, bad = 0;
-    for (int nth = 1;; nth += stride) {
-        bad += !walk_once(&raw_postgres, whole, &clients_memory, nth, false);
-        if (asked < nth)
-            break;
-        tried++;
-    }
-    tap_is_int(bad, 0, "a client library's memory that runs out does no harm");
-    tap_ok(tried * stride > 100, "at %d places", tried);
-    free(whole);
+    OWNED(text) char *whole = without_tls(url);
+    starve_client(&raw_postgres, whole, false, 0, 13); /* there are some five hundred */
     return tap_done();
 }
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * SQLite's own memory running out, at each place in turn: what the driver makes of it. SQLite lets
- * its memory be replaced. The library's own memory is in each_memory.c.
- */
+ * its memory be replaced. The library's own memory is in each_memory.c. */
 #include <sqlite3.h>
 
 #include <malloc.h>
@@ -10,24 +9,16 @@
 #include "quick.h"
 #include "raw.h"
 #include "tap.h"
-#include "memory_walk.h"
-
-static int failing, asked;
-static bool counting;
-
-static bool fails(void)
-{
-    return counting && ++asked == failing;
-}
+#include "memory.h"
 
 static void *lean_malloc(int size)
 {
-    return fails() ? NULL : malloc((size_t)size);
+    return client_memory_fails() ? NULL : malloc((size_t)size);
 }
 
 static void *lean_realloc(void *memory, int size)
 {
-    return fails() ? NULL : realloc(memory, (size_t)size);
+    return client_memory_fails() ? NULL : realloc(memory, (size_t)size);
 }
 
 static int lean_size(void *memory)
@@ -51,42 +42,6 @@ static void lean_shutdown(void *unused)
     (void)unused;
 }
 
-static void arm(int nth)
-{
-    failing = nth;
-    asked = 0;
-}
-
-static void turn(bool on)
-{
-    counting = on;
-}
-
-static int how_often(void)
-{
-    return asked;
-}
-
-static const struct faulty clients_memory = {.arm = arm, .on = turn, .asked = how_often};
-
-/* Every piece at the beginning, then one of some, since there are thousands. ROWLOCK_TEST_LONG=1: each. */
-static void test_each(const char *url, bool adopted)
-{
-    enum { EACH = 100 };
-    int stride = getenv("ROWLOCK_TEST_LONG") ? 1 : 73;
-    int tried = 0, bad = 0, nth = 1;
-    for (;; nth += nth < EACH ? 1 : stride) {
-        bad += !walk_once(&raw_sqlite, url, &clients_memory, nth, adopted);
-        if (asked < nth)
-            break;
-        tried++;
-    }
-    tap_is_int(bad, 0, "on an %s connection SQLite's memory that runs out does no harm",
-               adopted ? "adopted" : "own");
-    tap_ok(tried > EACH, "at %d places", tried);
-    tap_is_int(sqlite3_memory_used(), 0, "and none is kept");
-}
-
 int main(void)
 {
     static sqlite3_mem_methods lean = {.xMalloc = lean_malloc,
@@ -103,7 +58,9 @@ int main(void)
     if (sqlite3_config(SQLITE_CONFIG_MALLOC, &lean) != SQLITE_OK ||
         sqlite3_config(SQLITE_CONFIG_LOOKASIDE, 0, 0) != SQLITE_OK)
         return 1;
-    test_each(url, false);
-    test_each(url, true);
+    for (int adopted = 0; adopted <= 1; adopted++) {
+        starve_client(&raw_sqlite, url, adopted, 100, 73); /* there are thousands */
+        tap_is_int(sqlite3_memory_used(), 0, "and none is kept");
+    }
     return tap_done();
 }

@@ -2,8 +2,7 @@
  *
  * The tests' own proxy, before a server that says everything back: a fault that is told has
  * happened, to whom it was meant. A test that loses something would else pass without a loss. A
- * word that begins with a dot is not answered.
- */
+ * word that begins with a dot is not answered. */
 #include "faultproxy.h"
 #include "quick.h"
 #include "tap.h"
@@ -268,7 +267,7 @@ int main(void)
     proxy = faultproxy_start(url, &through);
     if (!proxy || sscanf(through, "echo://me@127.0.0.1:%d/all?loud=1", &port) != 1)
         abort();
-    for (size_t i = 0; i < sizeof scenes / sizeof scenes[0]; i++)
+    for (size_t i = 0; i < COUNT(scenes); i++)
         test_fault(&scenes[i]);
     test_orphan();
     test_disarming();

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
  * What may be a name, how texts are copied and cut, and what things are called. No database is
- * asked. How long a name may be is in lock/names.c.
- */
+ * asked. How long a name may be is in lock/names.c. */
 #include "base/ident.h"
 #include "backend_script.h"
 #include "quick.h"
 #include "tap.h"
-
-/* ---- names */
 
 static int opens(rowlock_db *db, const char *name)
 {
@@ -64,7 +61,7 @@ static void test_utf8(rowlock_db *db)
         {"\xF0\x9F\x92(", false, "four bytes with a wrong fourth"},
         {"\xE9 latin-1", false, "Latin-1"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+    for (size_t i = 0; i < COUNT(cases); i++)
         tap_is_int(opens(db, cases[i].bytes), cases[i].good ? ROWLOCK_OK : ROWLOCK_EINVAL, "%s: %s",
                    cases[i].what, cases[i].good ? "is a name" : "is none");
 }
@@ -106,8 +103,6 @@ static void test_names_elsewhere(rowlock_db *db)
     tap_is_int(token, 5, "tells its token");
 }
 
-/* ---- copying */
-
 static void test_copying(void)
 {
     static const struct {
@@ -127,7 +122,7 @@ static void test_copying(void)
         {"x\xF0\x9F\x92\xA9y", 6, 4, "x"},
         {"\x80\x80\x80\x80", 4, 3, ""},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         char out[16];
         memset(out, 0x5A, sizeof out);
         rlk_copy_text(out, cases[i].cap, cases[i].in, cases[i].len);
@@ -160,24 +155,19 @@ static void test_diag(void)
 static void test_long_errors(rowlock_db *db)
 {
     char name[256], words[600];
-    rowlock_error err = ROWLOCK_ERROR_INIT;
     memset(name, 'n', 255);
     name[255] = '\0';
     memset(words, 'w', sizeof words);
     words[sizeof words - 1] = '\0';
     OWNED(lock) rowlock_lock *lock = must_lock(db, name);
-    struct script_answer answer = FAILS(RLK_STANDBY);
-    answer.text = words;
-    script_next(OP_ACQUIRE, answer);
+    script_next(OP_ACQUIRE, ANSWER(.class = RLK_STANDBY, .text = words));
     tap_is_int(rowlock_acquire(lock, NULL), ROWLOCK_EREADONLY, "the longest error");
-    rowlock_db_error(db, &err);
+    rowlock_error err = error_of(db);
     tap_ok(strstr(err.text, "use a server that takes writes") != NULL, "still says what to do");
     tap_ok(strncmp(err.action, "acquire lock 'nnn", 17) == 0 &&
                err.action[strlen(err.action) - 1] == '\'',
            "and names the lock in full");
 }
-
-/* ---- what things are called */
 
 static void test_result_names(void)
 {
@@ -195,30 +185,23 @@ static void test_result_names(void)
         {-5, "ROWLOCK_ENOMEM"},   {-6, "ROWLOCK_EREADONLY"},    {-7, "ROWLOCK_EDENIED"},
         {-8, "ROWLOCK_EMISUSE"},  {-9, "ROWLOCK_EUNSUPPORTED"}, {-10, "ROWLOCK_ESERVER"},
     };
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+    for (size_t i = 0; i < COUNT(all); i++)
         tap_is_str(rowlock_result_name(all[i].result), all[i].name, "%d is %s, for ever",
                    all[i].result, all[i].name);
     tap_is_str(rowlock_result_name(17), "unknown result", "what is no result has a name too");
     tap_is_str(rowlock_result_name(-11), "unknown result", "on both sides");
+    tap_is_str(
+        rowlock_version(),
+        textf("%d.%d.%d", ROWLOCK_VERSION_MAJOR, ROWLOCK_VERSION_MINOR, ROWLOCK_VERSION_PATCH),
+        "the library's version is the header's");
 }
-
-static void test_version(void)
-{
-    char want[40];
-    snprintf(want, sizeof want, "%d.%d.%d", ROWLOCK_VERSION_MAJOR, ROWLOCK_VERSION_MINOR,
-             ROWLOCK_VERSION_PATCH);
-    tap_is_str(rowlock_version(), want, "the library's version is the header's");
-}
-
-/* ---- the log */
 
 static int lines;
 static char last_line[1000];
 
 static void note_line(void *context, rowlock_log_level level, const char *line)
 {
-    (void)context;
-    (void)level;
+    (void)context, (void)level;
     lines++;
     snprintf(last_line, sizeof last_line, "%s", line);
 }
@@ -254,7 +237,6 @@ int main(void)
     test_diag();
     test_long_errors(db);
     test_result_names();
-    test_version();
     test_log(db);
     return tap_done();
 }

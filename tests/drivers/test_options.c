@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
  * Options structs: defaults, limits, and structs of older and newer headers. Names are in
- * test_names.c.
- */
+ * test_names.c. */
 #include "backend_script.h"
 #include "quick.h"
 #include "tap.h"
 
 #define DAY_MS INT64_C(86400000)
-
-/* ---- of a connection */
 
 static rowlock_error err;
 
@@ -78,12 +75,17 @@ static void test_db_limits(void)
         {{.prefix = ""}, ROWLOCK_EINVAL, "an empty prefix"},
         {{.prefix = "Z_9"}, ROWLOCK_OK, "a prefix of letters, digits, underscores"},
         {{.prefix = "a-b"}, ROWLOCK_EINVAL, "a prefix with a hyphen"},
+        {{.prefix = "a b"}, ROWLOCK_EINVAL, "a prefix with a blank"},
+        {{.prefix = "a'b"}, ROWLOCK_EINVAL, "a prefix with an apostrophe"},
+        {{.prefix = "a\"b"}, ROWLOCK_EINVAL, "a prefix with a quote"},
+        {{.prefix = "a`b"}, ROWLOCK_EINVAL, "a prefix with a backquote"},
+        {{.prefix = "a;b"}, ROWLOCK_EINVAL, "a prefix with a semicolon"},
         {{.prefix = "a.b"}, ROWLOCK_EINVAL, "a prefix with a dot"},
         {{.prefix = "l\xC3\xB6"}, ROWLOCK_EINVAL, "a prefix with an umlaut"},
         {{.prefix = "12345678901234567890123456789012"}, ROWLOCK_OK, "a prefix of 32 bytes"},
         {{.prefix = "123456789012345678901234567890123"}, ROWLOCK_EINVAL, "a prefix of 33 bytes"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         rowlock_db_options options = cases[i].options;
         options.size = sizeof options;
         script_reset();
@@ -97,9 +99,7 @@ static void test_db_limits(void)
 static void test_db_url_parameters(void)
 {
     rowlock_db *db = NULL;
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    options.schema = "one";
-    options.prefix = "one_";
+    rowlock_db_options options = *OPTIONS(db, .schema = "one", .prefix = "one_");
     script_reset();
     tap_is_int(
         rowlock_db_open("sqlite:x?rowlock_schema=two&rowlock_prefix=two_", &options, &db, NULL),
@@ -112,18 +112,14 @@ static void test_db_url_parameters(void)
                "what options may not say a URL may not either");
 }
 
-/* ---- structs of other headers */
-
 static void test_sizes(void)
 {
     struct {
         rowlock_db_options known;
         int64_t newer[2];
     } larger = {.known = ROWLOCK_DB_OPTIONS_INIT};
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
+    rowlock_db_options options = {.size = 0};
     script_reset();
-
-    options.size = 0;
     tap_is_int(opens(&options), ROWLOCK_EINVAL, "a struct without a size is refused");
     tap_ok(strstr(err.text, "no size") != NULL, "since it has none");
     options.size = sizeof options.size - 1;
@@ -167,16 +163,13 @@ static void test_short_error(void)
 
 static void test_refused_acquire(void)
 {
-    rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
     script_reset();
     OWNED(db) rowlock_db *db = script_open(NULL);
     OWNED(lock) rowlock_lock *lock = must_lock(db, "nightly");
-    options.ttl_ms = 99;
-    tap_is_int(rowlock_acquire(lock, &options), ROWLOCK_EINVAL, "a refused acquire");
+    tap_is_int(rowlock_acquire(lock, OPTIONS(acquire, .ttl_ms = 99)), ROWLOCK_EINVAL,
+               "a refused acquire");
     tap_is_str(script_calls(), "", "sends nothing");
 }
-
-/* ---- of a sweep */
 
 static void test_sweep_limits(void)
 {
@@ -197,42 +190,37 @@ static void test_sweep_limits(void)
         {0, 0, 10001, ROWLOCK_EINVAL},
         {0, 0, -1, ROWLOCK_EINVAL},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        rowlock_sweep_options options = ROWLOCK_SWEEP_OPTIONS_INIT;
-        options.older_than_ms = cases[i].older_ms;
-        options.idle_ms = cases[i].idle_ms;
-        options.batch = cases[i].batch;
+    for (size_t i = 0; i < COUNT(cases); i++) {
         script_reset();
-        rowlock_db *db = script_open(NULL);
-        tap_is_int(rowlock_sweep(db, &options, NULL), cases[i].result,
-                   "older %lld, idle %lld, batch %d: %s", (long long)cases[i].older_ms,
-                   (long long)cases[i].idle_ms, (int)cases[i].batch,
+        OWNED(db) rowlock_db *db = script_open(NULL);
+        tap_is_int(rowlock_sweep(db,
+                                 OPTIONS(sweep, .older_than_ms = cases[i].older_ms,
+                                         .idle_ms = cases[i].idle_ms, .batch = cases[i].batch),
+                                 NULL),
+                   cases[i].result, "older %lld, idle %lld, batch %d: %s",
+                   (long long)cases[i].older_ms, (long long)cases[i].idle_ms, (int)cases[i].batch,
                    rowlock_result_name(cases[i].result));
         if (cases[i].result == ROWLOCK_OK)
             tap_is_int(script_count(OP_FOLD), cases[i].idle_ms >= 0,
                        "counters are folded unless never is asked for");
-        rowlock_db_close(db);
     }
 }
 
 static int stop(void *context, const rowlock_grant *grant)
 {
-    (void)context;
-    (void)grant;
+    (void)context, (void)grant;
     return 1;
 }
 
 static void test_sweep_defaults(void)
 {
-    rowlock_sweep_options options = ROWLOCK_SWEEP_OPTIONS_INIT;
     script_reset();
     OWNED(db) rowlock_db *db = script_open(NULL);
     tap_is_int(rowlock_sweep(db, NULL, NULL), ROWLOCK_OK, "a sweep as it comes");
     tap_is_int(script.sweep.batch, 500, "takes 500 rows at a time");
     script_always(OP_SWEEP, ANSWER(.rows = 5));
     script_calls();
-    options.batch = 5;
-    options.each = stop;
+    rowlock_sweep_options options = *OPTIONS(sweep, .batch = 5, .each = stop);
     tap_is_int(rowlock_sweep(db, &options, NULL), ROWLOCK_OK, "a sweep that is told to stop");
     tap_is_str(script_calls(), "sweep", "stops after its batch, and folds nothing");
     options.dry_run = 1;

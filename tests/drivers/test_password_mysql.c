@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * A server, or somebody in between, that offers no TLS and asks for the password in each way that would give it
- * away. A URL that asks for TLS must keep it. Needs no server but the one here, which speaks just enough of the
- * protocol.
- */
+ * A server, or somebody in between, that offers no TLS and asks for the password in each way that
+ * would give it away. A URL that asks for TLS must keep it. Needs no server but the one here,
+ * which speaks just enough of the protocol. */
 #include "quick.h"
 #include "tap.h"
 
@@ -121,14 +120,12 @@ static void keeps_password(const char *mode, const char *plugin)
     char url[200];
     OWNED(db) rowlock_db *db = NULL;
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
     memset(&f, 0, sizeof f);
     f.plugin = plugin;
     listen_here(&f);
     snprintf(url, sizeof url, "mysql://u:%s@127.0.0.1:%d/db?ssl_mode=%s", PASSWORD, f.port, mode);
-    options.connect_timeout_ms = slow_ms(3000);
     struct helper *server = helper_start(serve, &f);
-    int result = rowlock_db_open(url, &options, &db, &err);
+    int result = rowlock_db_open(url, OPTIONS(db, .connect_timeout_ms = slow_ms(3000)), &db, &err);
     tap_ok(result < 0, "ssl_mode=%s: a server without TLS that wants %s is refused (%s: %s)", mode,
            plugin, rowlock_result_name(result), err.text);
     shutdown(f.listener, SHUT_RDWR);

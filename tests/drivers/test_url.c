@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * URLs: their scheme, our own parameters in them, and their parts.
- * No database is asked what it makes of them.
- */
+ * URLs: their scheme, our own parameters in them, and their parts. No database is asked what it
+ * makes of them. */
 #include "base/url.h"
-
 #include "base/base.h"
 #include "tap.h"
 
@@ -16,14 +14,11 @@ static bool same(const char *a, const char *b)
     return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
-/* --- Schemes */
-
 static void test_schemes(void)
 {
     static const char *const bad[] = {"",        "/a/b",       "nightly", ":x",
                                       "1db://h", "my sql://h", "a/b:c"};
     char out[12];
-
     tap_ok(rlk_url_scheme("mysql://h/d", out, sizeof out) && same(out, "mysql"),
            "a scheme ends at the colon");
     tap_ok(rlk_url_scheme("sqlite:/a:b", out, sizeof out) && same(out, "sqlite"),
@@ -35,15 +30,12 @@ static void test_schemes(void)
         tap_ok(!rlk_url_scheme(bad[i], out, sizeof out), "no scheme in '%s'", bad[i]);
 }
 
-/* --- Our own parameters */
-
 static void takes(const char *url, const char *rest, const char *schema, const char *prefix)
 {
     struct rlk_url_own own;
     char *got = NULL;
     const char *why = NULL;
     const int result = rlk_url_take(url, &got, &own, &why);
-
     tap_ok(result == 0 && same(got, rest) && same(own.schema, schema) && same(own.prefix, prefix),
            "%s leaves %s", url, rest);
     rlk_free(got);
@@ -55,7 +47,6 @@ static void refuses_to_take(const char *query)
     char *rest = NULL;
     const char *why = NULL;
     char url[1000] = "mysql://h/d?";
-
     strncat(url, query, sizeof url - strlen(url) - 1);
     tap_ok(rlk_url_take(url, &rest, &own, &why) == -1 && why && !rest, "refused: %.60s", query);
 }
@@ -63,7 +54,6 @@ static void refuses_to_take(const char *query)
 static void test_own_parameters(void)
 {
     char long_value[600] = "rowlock_schema=";
-
     takes("mysql://h/d", "mysql://h/d", "", "");
     takes("postgresql://a,b:1/d?rowlock_schema=app", "postgresql://a,b:1/d", "app", "");
     takes("mysql://h/d?rowlock_prefix=rl_&socket=/s", "mysql://h/d?socket=/s", "", "rl_");
@@ -74,9 +64,7 @@ static void test_own_parameters(void)
     takes("mysql://h/d?norowlock_x=1", "mysql://h/d?norowlock_x=1", "", "");
     takes("mysql://h/d?a=%zz", "mysql://h/d?a=%zz", "", "");
     takes("mysql://h/d?&&a=1&", "mysql://h/d?a=1", "", "");
-
     takes("postgresql://h/d?rowlock_pooler=session&x=1", "postgresql://h/d?x=1", "", "");
-
     refuses_to_take("rowlock_schem=x");
     refuses_to_take("rowlock_pooler=whatever else");
     refuses_to_take("rowlock_=x");
@@ -91,8 +79,6 @@ static void test_own_parameters(void)
     refuses_to_take(long_value);
 }
 
-/* --- Parts */
-
 struct parts {
     const char *user, *password, *host, *path;
     unsigned port;
@@ -103,7 +89,6 @@ static void splits(const char *text, struct parts want)
     struct rlk_url url;
     const char *why = NULL;
     const int result = rlk_url_split(text, &url, &why);
-
     tap_ok(result == 0 && same(url.user, want.user) && same(url.password, want.password) &&
                same(url.path, want.path) && url.hosts == 1 && same(url.host[0].name, want.host) &&
                url.host[0].port == want.port,
@@ -134,7 +119,6 @@ static void splits_hosts(const char *text, const struct rlk_url_host *want, size
     struct rlk_url url;
     const char *why = NULL;
     bool fine = rlk_url_split(text, &url, &why) == 0 && url.hosts == count && same(url.path, "d");
-
     for (size_t i = 0; fine && i < count; i++)
         fine = same(url.host[i].name, want[i].name) && url.host[i].port == want[i].port;
     tap_ok(fine, "hosts of %.60s", text);
@@ -148,7 +132,6 @@ static void test_hosts(void)
     struct rlk_url_host many[RLK_URL_HOSTS_MAX];
     char text[200] = "mysql://h0";
     char host[] = ",h0";
-
     splits_hosts("mysql://a,b:3307,[::1]:3308/d", three, 3);
     splits_hosts("mysql://u:p,q@a,b:3307,[::1]:3308/d?x=,", three, 3);
     splits_hosts("mysql://[fe80::1%25eth0],x%2Cy:1/d", two, 2);
@@ -164,7 +147,6 @@ static void test_parameters(void)
 {
     struct rlk_url url;
     const char *why = NULL;
-
     tap_ok(rlk_url_split("mysql://h/d?socket=%2Fa b&k%3D=v=w&empty=", &url, &why) == 0 &&
                url.params == 3,
            "parameters are split");
@@ -180,7 +162,6 @@ static void refuses_to_split(const char *text)
 {
     struct rlk_url url;
     const char *why = NULL;
-
     tap_ok(rlk_url_split(text, &url, &why) == -1 && why && *why, "refused: %.60s", text);
     rlk_url_free(&url);
 }
@@ -198,7 +179,6 @@ static void test_bad_urls(void)
         "mysql://h/d?a=1&&b", "mysql://h/d?a=%g0", "mysql://h/d?a=1&a=2", "mysql://h/d?%=1",
     };
     char many[200] = "mysql://h/d?a=0";
-
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         refuses_to_split(bad[i]);
     for (char key[] = "&b=0"; key[1] <= 'b' + RLK_URL_PARAMS_MAX; key[1]++)

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <sys/wait.h>
 
 static void give_up(const char *what, const rowlock_error *err)
@@ -160,11 +161,9 @@ rowlock_db *must_open_as(const char *url, const char *owner)
 
 static void must(rowlock_db *db, int result, const char *what)
 {
-    rowlock_error err = ROWLOCK_ERROR_INIT;
-    if (result == ROWLOCK_OK)
-        return;
-    rowlock_db_error(db, &err);
-    give_up(what, &err);
+    rowlock_error err = error_of(db);
+    if (result != ROWLOCK_OK)
+        give_up(what, &err);
 }
 
 rowlock_lock *must_lock(rowlock_db *db, const char *name)
@@ -242,6 +241,13 @@ int ignore_grant(void *context, const rowlock_grant *grant)
     return 0;
 }
 
+int count_grant(void *count, const rowlock_grant *grant)
+{
+    (void)grant;
+    ++*(int *)count;
+    return 0;
+}
+
 int ignore_waiter(void *context, const rowlock_waiter *waiter)
 {
     (void)context;
@@ -257,18 +263,32 @@ int try_lock(rowlock_lock *lock, int64_t ttl_ms)
 const char *why(const rowlock_db *db)
 {
     static _Thread_local char text[1200];
-    rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db_error(db, &err);
+    rowlock_error err = error_of(db);
     snprintf(text, sizeof text, "%s: %s: %s (native %d, SQLSTATE '%s')",
              rowlock_result_name(err.code), err.action, err.text, err.native, err.sqlstate);
     return text;
 }
 
-int error_code(const rowlock_db *db)
+rowlock_error error_of(const rowlock_db *db)
 {
     rowlock_error err = ROWLOCK_ERROR_INIT;
     rowlock_db_error(db, &err);
-    return err.code;
+    return err;
+}
+
+int error_code(const rowlock_db *db)
+{
+    return error_of(db).code;
+}
+
+const char *textf(const char *format, ...)
+{
+    static _Thread_local char text[700];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    return text;
 }
 
 char *url_with(const char *url, const char *parameter)
@@ -277,6 +297,17 @@ char *url_with(const char *url, const char *parameter)
     if (asprintf(&whole, "%s%c%s", url, strchr(url, '?') ? '&' : '?', parameter) < 0)
         abort();
     return whole;
+}
+
+char *file_url(const char *name)
+{
+    const char *folder = getenv("TMPDIR");
+    return strdup(textf("sqlite:%s/%s", folder ? folder : "/tmp", name));
+}
+
+const char *path_of(const char *url)
+{
+    return url + strlen("sqlite:");
 }
 
 int64_t clock_ms(void)

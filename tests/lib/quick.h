@@ -7,6 +7,12 @@
 
 #include "public.h"
 
+#define COUNT(array) ((int)(sizeof(array) / sizeof(array)[0]))
+
+/* Options written in place, which live as long as the block: OPTIONS(sweep, .batch = 5). */
+#define OPTIONS(kind, ...) \
+    (&(const rowlock_##kind##_options){.size = sizeof(rowlock_##kind##_options), __VA_ARGS__})
+
 /* --- The library. A failure ends the program with the library's text. */
 
 rowlock_db *must_open(const char *url);
@@ -39,6 +45,7 @@ void owned_text_ends(char **text);
 
 /* For rowlock_list() and rowlock_list_waiters(). */
 int ignore_grant(void *context, const rowlock_grant *grant);
+int count_grant(void *count, const rowlock_grant *grant);
 int ignore_waiter(void *context, const rowlock_waiter *waiter);
 
 /* try_lock: one try with this lease. wait_lock: waits up to wait_ms with this lease. */
@@ -48,9 +55,17 @@ int wait_lock(rowlock_lock *lock, int64_t ttl_ms, int64_t wait_ms);
 /* "ROWLOCK_ESERVER: renew lock 'x': …", valid until the next call in this thread. */
 const char *why(const rowlock_db *db);
 int error_code(const rowlock_db *db);
+rowlock_error error_of(const rowlock_db *db);
+
+/* The formatted text, valid until the next call in this thread. */
+const char *textf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* The URL with one more parameter. Free it. */
 char *url_with(const char *url, const char *parameter);
+
+/* A SQLite file of this name in the test's folder. Free it. path_of: where the file is. */
+char *file_url(const char *name);
+const char *path_of(const char *url);
 
 /* --- Time. SLOWDOWN stretches what depends on the machine's speed: see the sanitizers in the
  * Makefile. */

@@ -4,9 +4,7 @@
  * nothing, progress, long values, violated constraints, and what it costs. One row is in versions.c.
  */
 #include "tables.h"
-
 #include "scene.h"
-
 #include "faultproxy.h"
 
 enum { UNTOUCHED = -1000, FIRST = 1 };
@@ -48,6 +46,7 @@ static struct load load_new(size_t n)
     return l;
 }
 
+#define owned_load_ends load_free
 static void load_free(struct load *l)
 {
     free(l->changes);
@@ -72,25 +71,14 @@ static rowlock_table *open_rows(const struct site *s, const char *set)
                                .columns = NAMES("n", "note"), .set = set, .first_version = FIRST));
 }
 
-static void make_table(const struct site *s)
-{
-    site_table(s, "bat_rows",
-               "id INT PRIMARY KEY, n INT, note VARCHAR(100), version BIGINT NOT NULL, "
-               "CHECK (n < 1000000)");
-}
-
 /* Rows 1 to n of version FIRST. */
 static void fill(const struct site *s, int n)
 {
-    OWNED(text) char *sql = NULL;
-    size_t size = 0;
-    FILE *f = open_memstream(&sql, &size);
-    fprintf(f, "INSERT INTO bat_rows VALUES ");
-    for (int i = 1; i <= n; i++)
-        fprintf(f, "%s(%d, 0, 'as it was', %d)", i > 1 ? ", " : "", i, FIRST);
-    fclose(f);
     site_run(s, "DELETE FROM bat_rows");
-    site_run(s, "%s", sql);
+    site_run(s,
+             "INSERT INTO bat_rows SELECT i, 0, 'as it was', %d FROM " NUMBERS
+             " WHERE i BETWEEN 1 AND %d",
+             FIRST, n);
 }
 
 /* All that a test could have changed, in a line. */
@@ -136,7 +124,7 @@ static void expect_version(struct load *l, int64_t version)
 
 static void all_at(const struct site *s, rowlock_table *t, size_t n, int chunk, bool all)
 {
-    struct load l = load_new(n);
+    OWNED(load) struct load l = load_new(n);
     const rowlock_change_options *how = HOW(.chunk = chunk, .all_or_nothing = all);
     char want[200];
     tap_note("%zu rows in chunks of %d%s", n, chunk, all ? ", all or nothing" : "");
@@ -154,7 +142,6 @@ static void all_at(const struct site *s, rowlock_table *t, size_t n, int chunk, 
     expect_version(&l, FIRST + 2);
     all_applied(s, &l, rowlock_remove(t, l.changes, n, how), 0, "removed");
     site_finds(s, "0", "none is left", "SELECT count(*) FROM bat_rows");
-    load_free(&l);
 }
 
 static void all_sizes(const struct site *s, rowlock_table *t)
@@ -172,15 +159,6 @@ static void all_sizes(const struct site *s, rowlock_table *t)
 /* ---- each outcome by its name */
 
 enum { MIXED = 60 };
-
-/* Of five rows two are as they should be; the others are newer, older, or gone. */
-static void mix(const struct site *s)
-{
-    fill(s, MIXED);
-    site_run(s, "UPDATE bat_rows SET version = %d WHERE id %% 5 = 1", FIRST + 3);
-    site_run(s, "UPDATE bat_rows SET version = %d WHERE id %% 5 = 2", FIRST - 1);
-    site_run(s, "DELETE FROM bat_rows WHERE id %% 5 = 3");
-}
 
 /* What the row of this change says afterwards. */
 static const char *mixed_says(enum op op, bool all_or_nothing, const rowlock_change *change)
@@ -247,8 +225,12 @@ static void mixed_outcomes(const struct site *s, rowlock_table *t, enum op op, i
                            bool all_or_nothing)
 {
     char before[400];
-    struct load l = load_new(MIXED);
-    mix(s);
+    OWNED(load) struct load l = load_new(MIXED);
+    /* Of five rows two are as they should be; the others are newer, older, or gone. */
+    fill(s, MIXED);
+    site_run(s, "UPDATE bat_rows SET version = %d WHERE id %% 5 = 1", FIRST + 3);
+    site_run(s, "UPDATE bat_rows SET version = %d WHERE id %% 5 = 2", FIRST - 1);
+    site_run(s, "DELETE FROM bat_rows WHERE id %% 5 = 3");
     digest(s, before, sizeof before);
     int result =
         change_rows(t, op, l.changes, l.n, HOW(.chunk = chunk, .all_or_nothing = all_or_nothing));
@@ -259,7 +241,6 @@ static void mixed_outcomes(const struct site *s, rowlock_table *t, enum op op, i
         stands(s, before, "nothing was changed");
     else
         mixed_stands(s, op);
-    load_free(&l);
 }
 
 static void all_mixed(const struct site *s, rowlock_table *t)
@@ -288,7 +269,7 @@ static void small_table(const struct site *s, const char *type, const char *cons
         site_table(s, "bat_small", columns);
         site_run(s, "INSERT INTO bat_small VALUES ('%s', 0, 5), ('%s', 0, 1), ('%s', 0, 1)",
                  names[0], names[1], names[2]);
-        rowlock_table *t = must_open_table(s, "bat_small", NAMES("n"));
+        OWNED(table) rowlock_table *t = must_open_table(s, "bat_small", NAMES("n"));
         for (int i = 0; i < 4; i++) {
             keys[i] = rowlock_text(names[i]);
             changes[i] = (rowlock_change){.key = &keys[i], .values = &n, .version = 1};
@@ -297,9 +278,7 @@ static void small_table(const struct site *s, const char *type, const char *cons
                   "%s: a small table by %s", op_names[op], type);
         rows_say(changes, 4, "STALE, OK, OK, GONE", "each row is named with its reason");
         tap_is_int(changes[0].current, 5, "with its version");
-        rowlock_table_close(t);
     }
-    site_run(s, "DROP TABLE bat_small");
 }
 
 static void small_tables(const struct site *s)
@@ -333,7 +312,7 @@ static void refused(const struct site *s, rowlock_table *t, struct load *l, enum
 
 static void duplicates(const struct site *s, rowlock_table *t)
 {
-    struct load l = load_new(50);
+    OWNED(load) struct load l = load_new(50);
     fill(s, 50);
     int64_t was = l.keys[49].number;
     l.keys[49].number = l.keys[3].number;
@@ -343,7 +322,6 @@ static void duplicates(const struct site *s, rowlock_table *t)
     l.keys[20] = rowlock_null();
     refused(s, t, &l, TOUCH, "rows[20]");
     tap_is_int(error_of(s->db).row, 20, "which is its index, as the error has it");
-    load_free(&l);
 }
 
 /* Two that are the same to the database only are two changes of one row; two removals may be one. */
@@ -384,15 +362,12 @@ static void same_to_the_database(const struct site *s)
     for (int i = 0; i < COUNT(each); i++)
         same_twice(s, t, each[i]);
     rowlock_table_close(t);
-    site_run(s, "DROP TABLE bat_same");
 }
-
-/* ---- the application's own SQL */
 
 static void kinds_of_parameters(const struct site *s)
 {
-    struct load l = load_new(30);
-    rowlock_table *t = open_rows(s, "n = n + ?, note = ?");
+    OWNED(load) struct load l = load_new(30);
+    OWNED(table) rowlock_table *t = open_rows(s, "n = n + ?, note = ?");
     fill(s, 30);
     change_of(&l, 17)->values = VALUES(rowlock_decimal("1"), rowlock_null());
     refused(s, t, &l, UPDATE, "of another kind");
@@ -402,11 +377,7 @@ static void kinds_of_parameters(const struct site *s)
     site_finds(s, "no n", "and is set", "SELECT note FROM bat_rows WHERE n IS NULL");
     site_finds(s, "28", "the others have what was given",
                "SELECT count(*) FROM bat_rows WHERE n = id * 3");
-    rowlock_table_close(t);
-    load_free(&l);
 }
-
-/* ---- progress */
 
 struct progress {
     size_t done[20];
@@ -429,7 +400,7 @@ static int on_progress(void *context, size_t done, size_t total)
 
 static void progress_is_told(const struct site *s, rowlock_table *t)
 {
-    struct load l = load_new(25);
+    OWNED(load) struct load l = load_new(25);
     struct progress p = {.calls = 0};
     const rowlock_change_options *how = TOLD_TO(&p, .chunk = 10);
     fill(s, 25);
@@ -438,12 +409,11 @@ static void progress_is_told(const struct site *s, rowlock_table *t)
            "which is told after each chunk but the last");
     is_result(s->db, rowlock_touch(t, l.changes, 10, how), ROWLOCK_STALE, "a single chunk");
     tap_is_int(p.calls, 2, "is the last");
-    load_free(&l);
 }
 
 static void progress_stops(const struct site *s, rowlock_table *t, bool all_or_nothing)
 {
-    struct load l = load_new(25);
+    OWNED(load) struct load l = load_new(25);
     struct progress p = {.stop_at = 2};
     char before[400];
     size_t good = 0;
@@ -464,10 +434,7 @@ static void progress_stops(const struct site *s, rowlock_table *t, bool all_or_n
     else
         site_finds(s, "20", "two chunks were done",
                    "SELECT count(*) FROM bat_rows WHERE version = %d", FIRST + 1);
-    load_free(&l);
 }
-
-/* ---- long values */
 
 static char *long_text(size_t length, char last)
 {
@@ -484,7 +451,7 @@ static char *long_text(size_t length, char last)
 /* Chunks that would be too long are made shorter. */
 static void long_values(const struct site *s, size_t rows, size_t length, int chunks)
 {
-    struct load l = load_new(rows);
+    OWNED(load) struct load l = load_new(rows);
     struct progress p = {.calls = 0};
     const rowlock_change_options *how = TOLD_TO(&p, .chunk = 0);
     rowlock_row row;
@@ -515,10 +482,7 @@ static void long_values(const struct site *s, size_t rows, size_t length, int ch
     rowlock_table_close(t);
     free(text);
     free(other);
-    load_free(&l);
 }
-
-/* ---- violated constraints */
 
 /* Two rows, of different chunks, are refused. */
 static void rows_are_named(const struct load *l, bool all_or_nothing)
@@ -538,7 +502,7 @@ static void rows_are_named(const struct load *l, bool all_or_nothing)
 
 static void violation(const struct site *s, rowlock_table *t, enum op op, bool all_or_nothing)
 {
-    struct load l = load_new(30);
+    OWNED(load) struct load l = load_new(30);
     char before[400];
     fill(s, 30);
     if (op == INSERT)
@@ -560,7 +524,6 @@ static void violation(const struct site *s, rowlock_table *t, enum op op, bool a
         stands(s, before, "nothing was changed");
     else
         site_finds(s, "28", "and so they stand", "SELECT count(*) FROM bat_rows WHERE n > 0");
-    load_free(&l);
 }
 
 /* What the middle one of three rows would break. */
@@ -629,8 +592,6 @@ static void kinds_of_violations(const struct site *s)
         for (int i = 0; i < count; i++)
             breaks(s, t, (enum op)op, all[i].values, all[i].constraint, all[i].what);
     rowlock_table_close(t);
-    site_run(s, "DROP TABLE bat_kinds");
-    site_run(s, "DROP TABLE bat_parents");
 }
 
 /* ---- what it costs */
@@ -639,14 +600,13 @@ static void kinds_of_violations(const struct site *s)
 static void insert_texts(const struct site *s, size_t rows, int digits)
 {
     OWNED(table) rowlock_table *t = must_open_table(s, "bat_counted", NULL);
-    struct load l = load_new(rows);
+    OWNED(load) struct load l = load_new(rows);
     char texts[200][201];
     for (size_t i = 0; i < rows; i++) {
         snprintf(texts[i], sizeof texts[i], "%0*zu", digits, i + 1);
         l.keys[i] = rowlock_text(texts[i]);
     }
     is_result(s->db, rowlock_insert(t, l.changes, rows, NULL), ROWLOCK_OK, "new rows are inserted");
-    load_free(&l);
 }
 
 /* A key whose comparisons the database counts. */
@@ -688,7 +648,7 @@ static int64_t bytes_received(const struct site *s)
 static void work_of_insert_mysql(const struct contract *c)
 {
     enum { ROWS = 200, LENGTH = 200 };
-    struct site s = site_adopt(c);
+    OWNED(site) struct site s = site_adopt(c);
     char ignored[200];
     /* MySQL keeps it elsewhere. */
     if (c->raw->ask(s.session,
@@ -700,9 +660,7 @@ static void work_of_insert_mysql(const struct contract *c)
         int64_t sent = bytes_received(&s) - before;
         if (!tap_ok(sent < ROWS * LENGTH * 3 / 2, "and their keys are sent once"))
             tap_note("%lld bytes were sent", (long long)sent);
-        site_run(&s, "DROP TABLE bat_counted");
     }
-    site_close(&s);
 }
 
 struct cost {
@@ -718,7 +676,7 @@ struct cost {
 static void costs_are(const struct site *s, struct faultproxy *proxy, rowlock_db *db,
                       rowlock_table *t, enum op op, struct cost cost)
 {
-    struct load l = load_new(30);
+    OWNED(load) struct load l = load_new(30);
     int want = !cost.stale ? ROWLOCK_OK : op == INSERT ? ROWLOCK_EXISTS : ROWLOCK_STALE;
     for (int i = 0; i < 2; i++) {
         fill(s, 30);
@@ -733,11 +691,16 @@ static void costs_are(const struct site *s, struct faultproxy *proxy, rowlock_db
                   want, "%s: %s%s", op_names[op], cost.what, i == 0 ? " for the first time" : "");
     }
     tap_is_int(faultproxy_round_trips(proxy), cost.trips, "takes %d round trips", cost.trips);
-    load_free(&l);
 }
 
-static void round_trips(const struct site *s, struct faultproxy *proxy, const char *url)
+static void round_trips(const struct site *s)
 {
+    OWNED(text) char *url = NULL;
+    struct faultproxy *proxy = faultproxy_start(s->c->url, &url);
+    if (!proxy) {
+        tap_skip(1, "the URL has no host and port to put a proxy before");
+        return;
+    }
     struct site through = *s;
     through.db = must_open(url);
     rowlock_table *t = open_rows(&through, NULL);
@@ -760,27 +723,16 @@ static void round_trips(const struct site *s, struct faultproxy *proxy, const ch
     }
     rowlock_table_close(t);
     rowlock_db_close(through.db);
-}
-
-static void costs(const struct site *s)
-{
-    char *url = NULL;
-    struct faultproxy *proxy = s->c->has_server ? faultproxy_start(s->c->url, &url) : NULL;
-    if (!proxy) {
-        if (s->c->has_server)
-            tap_skip(1, "the URL has no host and port to put a proxy before");
-        return;
-    }
-    round_trips(s, proxy, url);
     faultproxy_stop(proxy);
-    free(url);
 }
 
 void contract_batches(const struct contract *c)
 {
-    struct site s = site_open(c);
-    make_table(&s);
-    rowlock_table *t = open_rows(&s, NULL);
+    OWNED(site) struct site s = site_open(c);
+    site_table(&s, "bat_rows",
+               "id INT PRIMARY KEY, n INT, note VARCHAR(100), version BIGINT NOT NULL, "
+               "CHECK (n < 1000000)");
+    OWNED(table) rowlock_table *t = open_rows(&s, NULL);
     all_sizes(&s, t);
     all_mixed(&s, t);
     small_tables(&s);
@@ -797,13 +749,10 @@ void contract_batches(const struct contract *c)
         violation(&s, t, (enum op)op, true);
     }
     kinds_of_violations(&s);
-    costs(&s);
+    if (c->has_server)
+        round_trips(&s);
     if (is_postgres(c))
         work_of_insert_postgres(&s);
     if (is_mysql(c))
         work_of_insert_mysql(c);
-    rowlock_table_close(t);
-    site_run(&s, "DROP TABLE bat_rows");
-    site_run(&s, "DROP TABLE bat_long");
-    site_close(&s);
 }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Many processes on the versions of one table, on each database the same: what they were told they changed is
- * what the table holds in the end, row by row, and nobody has met a deadlock outside of a transaction of his own.
+ * Many processes on the versions of one table, on each database the same. What they were told they
+ * changed is what the table holds in the end, row by row. No process has met a deadlock outside of
+ * a transaction of its own.
  *
- * Sixteen change rows, and a walk goes through all of them, which is killed now and then. Whoever changes a row adds an amount to it and moves its version by one, and writes both
- * down in a ledger as soon as he knows that it is done. What the walk does nobody could write down, as it is
- * killed: it counts itself in a column of the row.
+ * Sixteen change rows, and a walk goes through all of them, which is killed now and then. A process
+ * that changes a row adds an amount to it and moves its version by one. It writes both down in a
+ * ledger as soon as it knows that it is done. A walk that is killed can write nothing down: it counts
+ * itself in a column of the row.
  *
  * Then two send batches of the same rows in opposite order, a thousand times at once. Row by row that ends in a
  * deadlock each time, as retry.c shows.
@@ -15,14 +17,12 @@
 #include "quick.h"
 #include "tap.h"
 
-#include "public.h"
-
 #include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 
-/* How one who has a connection of his own begins transactions. */
+/* How a process that has a connection of its own begins transactions. */
 struct crowded_way {
     const char *setup; /* SQL for a new session, or NULL */
     const char *begin;
@@ -35,16 +35,14 @@ struct crowded {
     const char *const conflicts[4]; /* in the text of an error of the database's; ends with NULL */
     const char *prepare, *restore; /* SQL around all of it, or NULL */
     const char *begin_to_write; /* that no other can come between reading and writing */
-    /* Of the table. */
-    int brief_rows, whole_rows;
-    /* Of each process that sends batches. */
-    int brief_rounds, whole_rounds;
+    /* Brief, and whole: rows of the table, rounds of each process that sends batches. */
+    int rows[2], rounds[2];
 };
 
 #define LEVEL "SET SESSION TRANSACTION ISOLATION LEVEL "
 
 static struct crowded crowds[] = {
-    /* A deadlock is looked for after a second by default, in which nobody of the others gets on. */
+    /* A deadlock is looked for after a second by default, in which none of the others gets on. */
     {
         .database = "postgres",
         .ways = {{NULL, "BEGIN"}, {NULL, "BEGIN ISOLATION LEVEL REPEATABLE READ"}},
@@ -52,10 +50,8 @@ static struct crowded crowds[] = {
         .prepare = "ALTER ROLE CURRENT_USER SET deadlock_timeout = '20ms'",
         .restore = "ALTER ROLE CURRENT_USER RESET deadlock_timeout",
         .begin_to_write = "BEGIN",
-        .brief_rows = 10000,
-        .whole_rows = 100000,
-        .brief_rounds = 4,
-        .whole_rounds = 30,
+        .rows = {10000, 100000},
+        .rounds = {4, 30},
     },
     /* A deadlock, a lock timeout, and a row newer than the snapshot where the server minds that. */
     {
@@ -63,21 +59,17 @@ static struct crowded crowds[] = {
         .ways = {{LEVEL "REPEATABLE READ", "BEGIN"}, {LEVEL "READ COMMITTED", "BEGIN"}},
         .conflicts = {"1213 ", "1205 ", "1020 "},
         .begin_to_write = "BEGIN",
-        .brief_rows = 10000,
-        .whole_rows = 100000,
-        .brief_rounds = 4,
-        .whole_rounds = 20,
+        .rows = {10000, 100000},
+        .rounds = {4, 20},
     },
-    /* Fewer rows: a file has one writer at a time, who sends them one by one. All others wait for him. */
+    /* Fewer rows: a file has one writer at a time, which sends them one by one. All others wait for it. */
     {
         .database = "sqlite",
         .ways = {{NULL, "BEGIN"}, {NULL, "BEGIN IMMEDIATE"}},
         .conflicts = {"database is locked"},
         .begin_to_write = "BEGIN IMMEDIATE",
-        .brief_rows = 4000,
-        .whole_rows = 10000,
-        .brief_rounds = 4,
-        .whole_rounds = 15,
+        .rows = {4000, 10000},
+        .rounds = {4, 15},
     },
 };
 
@@ -106,7 +98,7 @@ struct crowd {
     const char *url;
     int rows, rounds, kills;
     int64_t began_ms;
-    atomic_int odd; /* answers that nobody should get */
+    atomic_int odd; /* answers that none should get */
     atomic_int applied, stale, gone, undone, conflicts, victims, attempts, hindered;
     atomic_int chunks; /* that the walk has done, in all its lives */
     atomic_int gate; /* how many it may do until it is killed again */
@@ -117,7 +109,7 @@ struct crowd {
     atomic_int versions[ROWS_MAX];
     pthread_barrier_t barrier; /* of the two */
     bool inside; /* they have transactions of their own */
-    int results[2][FEW]; /* of their round; each writes his own */
+    int results[2][FEW]; /* of their round; each writes its own */
     int both, neither; /* changed a row */
 };
 
@@ -139,8 +131,6 @@ struct batch {
     rowlock_value keys[BATCH_MOST], values[BATCH_MOST];
     rowlock_change changes[BATCH_MOST];
 };
-
-static const char *const key[] = {"id", NULL};
 
 static int at_random(struct person *p, int below)
 {
@@ -230,20 +220,19 @@ static void check_batch(struct person *p, struct batch *b, bool whole, int resul
         odd(p, "the sum of it", result, "is not what the rows say");
 }
 
-static int send_batch(struct person *p, struct batch *b, bool whole)
-{
-    rowlock_change_options options = ROWLOCK_CHANGE_OPTIONS_INIT;
-    options.all_or_nothing = whole;
-    options.chunk = at_random(p, 4) == 0 ? 300 : 0;
-    int result = rowlock_update(p->table, b->changes, b->count, &options);
-    if (result == ROWLOCK_OK || result == ROWLOCK_STALE || result == ROWLOCK_GONE)
-        check_batch(p, b, whole, result);
-    return result;
-}
-
 static bool is_answer(int result)
 {
     return result == ROWLOCK_OK || result == ROWLOCK_STALE || result == ROWLOCK_GONE;
+}
+
+static int send_batch(struct person *p, struct batch *b, bool whole)
+{
+    int result = rowlock_update(
+        p->table, b->changes, b->count,
+        OPTIONS(change, .all_or_nothing = whole, .chunk = at_random(p, 4) == 0 ? 300 : 0));
+    if (is_answer(result))
+        check_batch(p, b, whole, result);
+    return result;
 }
 
 /* What can be applied is. */
@@ -275,7 +264,7 @@ static void change_wholly(struct person *p, struct batch *b)
         odd(p, "wholly", result, why(p->db));
 }
 
-/* ---- within transactions of his own */
+/* ---- within transactions of its own */
 
 static bool is_known(const struct crowd *crowd, const char *text)
 {
@@ -330,7 +319,7 @@ static void change_inside(struct person *p, struct batch b[2])
 
 /* ---- by SQL that knows of versions, and nothing of rowlock */
 
-/* The version is moved first: then nobody else can come between reading and writing. */
+/* The version is moved first: then no other can come between reading and writing. */
 static bool change_one_by_hand(struct person *p, int row, long long amount)
 {
     const struct raw *raw = p->crowd->how->raw;
@@ -364,8 +353,6 @@ static void change_by_hand(struct person *p)
     }
 }
 
-/* ---- by rowlock_retry */
-
 struct sum {
     struct person *p;
     int rows[2];
@@ -393,14 +380,12 @@ static int add_up(void *context, const rowlock_attempt *attempt)
 
 static void change_by_retry(struct person *p)
 {
-    rowlock_retry_options options = ROWLOCK_RETRY_OPTIONS_INIT;
     rowlock_retry_report report = ROWLOCK_RETRY_REPORT_INIT;
     struct sum s = {.p = p, .amount = 1 + at_random(p, 1000)};
     s.rows[0] = at_random(p, HOTTEST);
     s.rows[1] = (s.rows[0] + 1 + at_random(p, HOTTEST - 1)) % HOTTEST;
-    options.attempts = 1000;
-    options.deadline_ms = 100000;
-    int result = rowlock_retry(p->db, add_up, &s, &options, &report);
+    int result = rowlock_retry(p->db, add_up, &s,
+                               OPTIONS(retry, .attempts = 1000, .deadline_ms = 100000), &report);
     p->crowd->attempts += report.attempts;
     if (result != ROWLOCK_OK)
         odd(p, "retry", result, why(p->db));
@@ -412,17 +397,12 @@ static void change_by_retry(struct person *p)
 
 /* ---- a person's life */
 
-static void open_table(struct person *p, bool sums)
+static void open_table(struct person *p, const char *const *read, const char *set)
 {
-    static const char *const columns[] = {"amount", NULL};
-    rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
-    about.name = "crowded";
-    about.key = key;
-    if (sums)
-        about.columns = columns;
-    else
-        about.set = "amount = amount + ?";
-    if (rowlock_table_open(p->db, &about, &p->table) != ROWLOCK_OK)
+    static const char *const key[] = {"id", NULL};
+    if (rowlock_table_open(
+            p->db, OPTIONS(table, .name = "crowded", .key = key, .columns = read, .set = set),
+            &p->table) != ROWLOCK_OK)
         raw_failed("table", why(p->db));
 }
 
@@ -442,7 +422,10 @@ static void come_in(struct person *p)
         p->db = must_open(p->crowd->url);
     else if (raw->adopt(&p->db, p->session, NULL, &err) != ROWLOCK_OK)
         raw_failed("adopt", err.text);
-    open_table(p, kind == BY_RETRY);
+    if (kind == BY_RETRY)
+        open_table(p, (const char *const[]){"amount", NULL}, NULL);
+    else
+        open_table(p, NULL, "amount = amount + ?");
 }
 
 static void go_home(struct person *p)
@@ -519,28 +502,22 @@ static void count_chunk(void *context, const rowlock_walk_report *so_far)
 
 static int walk(void *argument)
 {
-    static const char *const columns[] = {"amount", "walked", NULL};
     struct person *p = argument;
     struct crowd *crowd = p->crowd;
-    rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
-    rowlock_walk_options how = ROWLOCK_WALK_OPTIONS_INIT;
     p->db = must_open(crowd->url);
-    about.name = "crowded", about.key = key, about.columns = columns;
-    if (rowlock_table_open(p->db, &about, &p->table) != ROWLOCK_OK)
-        raw_failed("table", why(p->db));
-    how.name = "crowded", how.each = walk_by, how.progress = count_chunk, how.context = crowd;
-    how.chunk = crowd->rows / WALK_CHUNKS;
-    how.ttl_ms = WALK_TTL_MS; /* who follows a dead one waits that long */
-    how.wait_ms = 60000;
-    int result = rowlock_walk(p->table, &how, &crowd->report);
+    open_table(p, (const char *const[]){"amount", "walked", NULL}, NULL);
+    /* The walk after a dead one waits until its lease is over. */
+    int result = rowlock_walk(
+        p->table,
+        OPTIONS(walk, .name = "crowded", .each = walk_by, .progress = count_chunk, .context = crowd,
+                .chunk = crowd->rows / WALK_CHUNKS, .ttl_ms = WALK_TTL_MS, .wait_ms = 60000),
+        &crowd->report);
     if (result != ROWLOCK_OK)
         odd(p, "walk", result, why(p->db));
     crowd->walked = true;
     go_home(p);
     return result == ROWLOCK_OK ? 0 : 1;
 }
-
-/* ---- in our own process */
 
 static struct {
     struct person people[PEOPLE], walker;
@@ -638,7 +615,6 @@ static void judge(const struct crowd *crowd)
     tap_is_int(wrong_rows(crowd, wrong_version), 0,
                "and its version has moved by one with each of these changes");
     tap_is_int(wrong_rows(crowd, "c.walked <> 1"), 0, "the walk has changed every row once");
-
     /* So that the above is known to show something. */
     db_exec(crowd->how->raw, crowd->url, "UPDATE crowded SET amount = amount - 1 WHERE id = 17");
     db_exec(crowd->how->raw, crowd->url, "UPDATE crowded SET version = version + 1 WHERE id < 3");
@@ -664,8 +640,6 @@ static void judge_people(const struct crowd *crowd)
              crowd->rounds * ROW_ROUNDS * 3, (long long)crowd->report.conflicts);
 }
 
-/* ---- the whole */
-
 static struct crowd *new_crowd(const struct crowded *how, const char *url, int rows, int rounds)
 {
     struct crowd *crowd = load_memory(sizeof *crowd);
@@ -682,8 +656,8 @@ static struct crowd *new_crowd(const struct crowded *how, const char *url, int r
 static void run_crowd(const struct crowded *how, const char *url)
 {
     unsigned seed = load_seed();
-    int rows = load_count(how->brief_rows, how->whole_rows, how->brief_rows);
-    int rounds = load_count(how->brief_rounds, how->whole_rounds, 3);
+    int rows = load_count(how->rows[0], how->rows[1], how->rows[0]);
+    int rounds = load_count(how->rounds[0], how->rounds[1], 3);
     struct crowd *crowd = new_crowd(how, url, rows, rounds);
     crowd->began_ms = clock_ms();
     crowd->kills = load_count(BRIEF_KILLS, WHOLE_KILLS, BRIEF_KILLS);

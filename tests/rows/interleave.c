@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Two sessions and one row: what we are told, and what becomes of the row, when another changes, deletes,
- * replaces, locks or makes it before our transaction begins, after its snapshot was taken, or while our
- * statement waits for it. Each such meeting is a line of a table. Nothing is left to luck: where we are to wait,
- * the other goes on when the server says that we do.
- */
+ * Two sessions and one row: what we are told, and what becomes of the row, when another changes,
+ * deletes, replaces, locks or makes it before our transaction begins, after its snapshot was
+ * taken, or while our statement waits for it. Each such meeting is a line of a table. Nothing is
+ * left to luck: where we are to wait, the other goes on when the server says that we do. */
 #include "tables.h"
-
 #include "scene.h"
 
 #include <stdatomic.h>
@@ -60,110 +58,70 @@ static const struct place places[STAGES] = {
 };
 
 #define AT(stage) (1u << (stage))
-#define SERVERS_OWN (AT(P_OWN) | AT(P_ALL) | AT(M_OWN) | AT(M_ALL))
 #define FILES_OWN (AT(L_OWN) | AT(L_ALL))
 #define NEWEST (AT(P_RC) | AT(M_RC) | AT(M_RR) | AT(M_SE)) /* a writer sees the newest row */
 #define SNAPSHOT (AT(P_RR) | AT(P_SE) | AT(M_RX)) /* a row that changed since is a conflict */
 #define ANYWHERE (AT(STAGES) - 1)
+#define WAITERS (AT(P_OWN) | AT(P_ALL) | AT(M_OWN) | AT(M_ALL) | FILES_OWN | NEWEST)
+#define OLD (SNAPSHOT | AT(L_DE))
 
 /* ---- who does what, and when */
 
-#define U AT(UPDATE)
-#define T AT(TOUCH)
-#define E AT(EXPECT)
-#define I AT(INSERT)
-#define R AT(REMOVE)
+#define ROW (AT(UPDATE) | AT(TOUCH) | AT(EXPECT) | AT(REMOVE))
+#define NEW AT(INSERT)
 
 enum deed { CHANGE, BACK, DELETE, REMAKE, LOCK, MAKE };
 static const char *const deed_names[] = {
     "changes it", "changes it and back", "deletes it", "replaces it", "locks it", "makes it"};
 
-enum moment { BEFORE, AFTER, WAITING };
+enum moment { BEFORE, AFTER, WAITING, MOMENTS };
 static const char *const moment_names[] = {"before", "after our snapshot", "while we wait"};
 
 enum { COMMITS, ROLLS_BACK };
 
 static const struct meeting {
-    unsigned where;
+    unsigned where[MOMENTS];
     unsigned ops;
     enum deed deed;
-    enum moment moment;
     int end;
     int want;
 } meetings[] = {
-    {ANYWHERE, U | T | E | R, CHANGE, BEFORE, COMMITS, ROWLOCK_STALE},
-    {ANYWHERE, U | T | E | R, CHANGE, BEFORE, ROLLS_BACK, ROWLOCK_OK},
-    {ANYWHERE, U | T | E | R, BACK, BEFORE, COMMITS, ROWLOCK_OK},
-    {ANYWHERE, U | T | E | R, DELETE, BEFORE, COMMITS, ROWLOCK_GONE},
-    {ANYWHERE, U | T | E | R, REMAKE, BEFORE, COMMITS, ROWLOCK_OK},
-    {ANYWHERE, I, MAKE, BEFORE, COMMITS, ROWLOCK_EXISTS},
-    {ANYWHERE, I, MAKE, BEFORE, ROLLS_BACK, ROWLOCK_OK},
-    {ANYWHERE, I, CHANGE, BEFORE, COMMITS, ROWLOCK_EXISTS},
-    {ANYWHERE, I, DELETE, BEFORE, COMMITS, ROWLOCK_OK},
+    {{ANYWHERE, NEWEST, WAITERS}, ROW, CHANGE, COMMITS, ROWLOCK_STALE},
+    {{ANYWHERE, 0, WAITERS}, ROW, CHANGE, ROLLS_BACK, ROWLOCK_OK},
+    {{ANYWHERE, NEWEST, WAITERS}, ROW, BACK, COMMITS, ROWLOCK_OK},
+    {{ANYWHERE, NEWEST, WAITERS}, ROW, DELETE, COMMITS, ROWLOCK_GONE},
+    {{0, 0, WAITERS}, ROW, DELETE, ROLLS_BACK, ROWLOCK_OK},
+    {{ANYWHERE, NEWEST, WAITERS}, ROW, REMAKE, COMMITS, ROWLOCK_OK},
+    {{0, 0, WAITERS}, ROW, LOCK, COMMITS, ROWLOCK_OK},
+    {{0, 0, FILES_OWN}, NEW, LOCK, COMMITS, ROWLOCK_OK},
+    {{ANYWHERE, NEWEST, WAITERS}, NEW, MAKE, COMMITS, ROWLOCK_EXISTS},
+    {{ANYWHERE, 0, WAITERS}, NEW, MAKE, ROLLS_BACK, ROWLOCK_OK},
+    {{ANYWHERE, NEWEST, 0}, NEW, CHANGE, COMMITS, ROWLOCK_EXISTS},
+    {{ANYWHERE, NEWEST, WAITERS}, NEW, DELETE, COMMITS, ROWLOCK_OK},
+    {{0, 0, WAITERS}, NEW, DELETE, ROLLS_BACK, ROWLOCK_EXISTS},
 
-    {NEWEST, U | T | E | R, CHANGE, AFTER, COMMITS, ROWLOCK_STALE},
-    {NEWEST, U | T | E | R, BACK, AFTER, COMMITS, ROWLOCK_OK},
-    {NEWEST, U | T | E | R, DELETE, AFTER, COMMITS, ROWLOCK_GONE},
-    {NEWEST, U | T | E | R, REMAKE, AFTER, COMMITS, ROWLOCK_OK},
-    {NEWEST, I, MAKE, AFTER, COMMITS, ROWLOCK_EXISTS},
-    {NEWEST, I, CHANGE, AFTER, COMMITS, ROWLOCK_EXISTS},
-    {NEWEST, I, DELETE, AFTER, COMMITS, ROWLOCK_OK},
-    {SNAPSHOT, U | T | E | R, CHANGE, AFTER, COMMITS, ROWLOCK_CONFLICT},
-    {SNAPSHOT, U | T | E | R, CHANGE, AFTER, ROLLS_BACK, ROWLOCK_OK},
-    {SNAPSHOT, U | T | E | R, BACK, AFTER, COMMITS, ROWLOCK_CONFLICT},
-    {SNAPSHOT, U | T | E | R, DELETE, AFTER, COMMITS, ROWLOCK_CONFLICT},
-    {SNAPSHOT, U | T | E | R, REMAKE, AFTER, COMMITS, ROWLOCK_CONFLICT},
-    {SNAPSHOT, I, MAKE, AFTER, COMMITS, ROWLOCK_CONFLICT},
-    {AT(P_RR) | AT(P_SE), I, DELETE, AFTER, COMMITS, ROWLOCK_OK},
-    {AT(M_RX), I, DELETE, AFTER, COMMITS, ROWLOCK_CONFLICT},
-    {AT(L_DE), U | T | E | R, CHANGE, AFTER, COMMITS, ROWLOCK_CONFLICT},
-    {AT(L_DE), U | T | E | R, BACK, AFTER, COMMITS, ROWLOCK_CONFLICT},
-    {AT(L_DE), U | T | E | R, DELETE, AFTER, COMMITS, ROWLOCK_CONFLICT},
-    {AT(L_DE), U | T | E | R, REMAKE, AFTER, COMMITS, ROWLOCK_CONFLICT},
-    {AT(L_DE), U | T | E | R, CHANGE, AFTER, ROLLS_BACK, ROWLOCK_OK},
-    {AT(L_DE), I, MAKE, AFTER, COMMITS, ROWLOCK_CONFLICT},
-
-    {SERVERS_OWN | NEWEST, U | T | E | R, CHANGE, WAITING, COMMITS, ROWLOCK_STALE},
-    {SERVERS_OWN | NEWEST, U | T | E | R, CHANGE, WAITING, ROLLS_BACK, ROWLOCK_OK},
-    {SERVERS_OWN | NEWEST, U | T | E | R, BACK, WAITING, COMMITS, ROWLOCK_OK},
-    {SERVERS_OWN | NEWEST, U | T | E | R, DELETE, WAITING, COMMITS, ROWLOCK_GONE},
-    {SERVERS_OWN | NEWEST, U | T | E | R, DELETE, WAITING, ROLLS_BACK, ROWLOCK_OK},
-    {SERVERS_OWN | NEWEST, U | T | E | R, REMAKE, WAITING, COMMITS, ROWLOCK_OK},
-    {SERVERS_OWN | NEWEST, U | T | E | R, LOCK, WAITING, COMMITS, ROWLOCK_OK},
-    {SERVERS_OWN | NEWEST, I, MAKE, WAITING, COMMITS, ROWLOCK_EXISTS},
-    {SERVERS_OWN | NEWEST, I, MAKE, WAITING, ROLLS_BACK, ROWLOCK_OK},
-    {SERVERS_OWN | NEWEST, I, DELETE, WAITING, COMMITS, ROWLOCK_OK},
-    {SERVERS_OWN | NEWEST, I, DELETE, WAITING, ROLLS_BACK, ROWLOCK_EXISTS},
-    {SNAPSHOT, U | T | E | R, CHANGE, WAITING, COMMITS, ROWLOCK_CONFLICT},
-    {SNAPSHOT, U | T | E | R, CHANGE, WAITING, ROLLS_BACK, ROWLOCK_OK},
-    {SNAPSHOT, U | T | E | R, BACK, WAITING, COMMITS, ROWLOCK_CONFLICT},
-    {SNAPSHOT, U | T | E | R, DELETE, WAITING, COMMITS, ROWLOCK_CONFLICT},
-    {SNAPSHOT, U | T | E | R, DELETE, WAITING, ROLLS_BACK, ROWLOCK_OK},
-    {SNAPSHOT, U | T | E | R, REMAKE, WAITING, COMMITS, ROWLOCK_CONFLICT},
-    {SNAPSHOT, U | T | E | R, LOCK, WAITING, COMMITS, ROWLOCK_OK},
-    {SNAPSHOT, I, MAKE, WAITING, COMMITS, ROWLOCK_CONFLICT},
-    {SNAPSHOT, I, MAKE, WAITING, ROLLS_BACK, ROWLOCK_OK},
-    {FILES_OWN, U | T | R, CHANGE, WAITING, COMMITS, ROWLOCK_STALE},
-    {FILES_OWN, U | T | R, CHANGE, WAITING, ROLLS_BACK, ROWLOCK_OK},
-    {FILES_OWN, U | T | R, DELETE, WAITING, COMMITS, ROWLOCK_GONE},
-    {FILES_OWN, U | T | R, REMAKE, WAITING, COMMITS, ROWLOCK_OK},
-    {FILES_OWN, U | T | R | I, LOCK, WAITING, COMMITS, ROWLOCK_OK},
-    {FILES_OWN, I, MAKE, WAITING, COMMITS, ROWLOCK_EXISTS},
-    {FILES_OWN, I, MAKE, WAITING, ROLLS_BACK, ROWLOCK_OK},
-    {FILES_OWN, I, DELETE, WAITING, COMMITS, ROWLOCK_OK},
+    {{0, OLD, OLD}, ROW, CHANGE, COMMITS, ROWLOCK_CONFLICT},
+    {{0, OLD, SNAPSHOT}, ROW, CHANGE, ROLLS_BACK, ROWLOCK_OK},
     /* Who has read there does not wait to write. */
-    {AT(L_DE), U | T | E | R, CHANGE, WAITING, COMMITS, ROWLOCK_CONFLICT},
-    {AT(L_DE), U | T | E | R, CHANGE, WAITING, ROLLS_BACK, ROWLOCK_CONFLICT},
+    {{0, 0, AT(L_DE)}, ROW, CHANGE, ROLLS_BACK, ROWLOCK_CONFLICT},
+    {{0, OLD, SNAPSHOT}, ROW, BACK, COMMITS, ROWLOCK_CONFLICT},
+    {{0, OLD, SNAPSHOT}, ROW, DELETE, COMMITS, ROWLOCK_CONFLICT},
+    {{0, 0, SNAPSHOT}, ROW, DELETE, ROLLS_BACK, ROWLOCK_OK},
+    {{0, OLD, SNAPSHOT}, ROW, REMAKE, COMMITS, ROWLOCK_CONFLICT},
+    {{0, 0, SNAPSHOT}, ROW, LOCK, COMMITS, ROWLOCK_OK},
+    {{0, OLD, SNAPSHOT}, NEW, MAKE, COMMITS, ROWLOCK_CONFLICT},
+    {{0, 0, SNAPSHOT}, NEW, MAKE, ROLLS_BACK, ROWLOCK_OK},
+    {{0, AT(P_RR) | AT(P_SE), 0}, NEW, DELETE, COMMITS, ROWLOCK_OK},
+    {{0, AT(M_RX), 0}, NEW, DELETE, COMMITS, ROWLOCK_CONFLICT},
 };
 
-/* ---- a meeting */
-
-enum { FIRST = 1, OURS = 7, THEIRS = 100, ROW = 2, GIVE_UP_MS = 20000 };
+enum { FIRST = 1, OURS = 7, THEIRS = 100, MET = 2, GIVE_UP_MS = 20000 };
 
 struct stagecraft {
     const struct contract *c;
     enum stage stage;
     const struct meeting *m;
+    enum moment moment;
     enum op op;
     size_t rows; /* 1: the row itself; 3: one before and one behind it */
     struct site s;
@@ -186,11 +144,11 @@ static void set_the_stage(struct stagecraft *k)
     site_run(&k->s, "DELETE FROM int_rows");
     site_run(&k->s, "DELETE FROM int_log");
     for (int id = 1; id <= 3; id++)
-        if (id == ROW ? is_there_at_first(k) : k->op != INSERT)
+        if (id == MET ? is_there_at_first(k) : k->op != INSERT)
             site_run(&k->s, "INSERT INTO int_rows VALUES (%d, 0, %d)", id, FIRST);
     k->value = rowlock_int(OURS);
     for (size_t i = 0; i < k->rows; i++) {
-        k->keys[i] = rowlock_int(k->rows == 1 ? ROW : (int64_t)i + 1);
+        k->keys[i] = rowlock_int(k->rows == 1 ? MET : (int64_t)i + 1);
         k->changes[i] = (rowlock_change){.key = &k->keys[i], .values = &k->value, .version = FIRST};
     }
     k->wrote = false;
@@ -205,19 +163,19 @@ static void other_begins(const struct stagecraft *k)
     case CHANGE:
     case BACK:
         site_run(&k->s, "UPDATE int_rows SET n = n + %d, version = version + 1 WHERE id = %d",
-                 THEIRS, ROW);
+                 THEIRS, MET);
         if (k->m->deed == BACK)
             site_run(&k->s, "UPDATE int_rows SET n = n - %d, version = version - 1 WHERE id = %d",
-                     THEIRS, ROW);
+                     THEIRS, MET);
         break;
     case LOCK:
-        site_run(&k->s, "SELECT * FROM int_rows WHERE id = %d %s", ROW, k->c->lock);
+        site_run(&k->s, "SELECT * FROM int_rows WHERE id = %d %s", MET, k->c->lock);
         break;
     default:
         if (k->m->deed != MAKE)
-            site_run(&k->s, "DELETE FROM int_rows WHERE id = %d", ROW);
+            site_run(&k->s, "DELETE FROM int_rows WHERE id = %d", MET);
         if (k->m->deed != DELETE)
-            site_run(&k->s, "INSERT INTO int_rows VALUES (%d, 0, %d)", ROW, FIRST);
+            site_run(&k->s, "INSERT INTO int_rows VALUES (%d, 0, %d)", MET, FIRST);
     }
 }
 
@@ -239,12 +197,9 @@ static void we_begin(struct stagecraft *k)
     const struct contract *c = k->c;
     if (!p->isolation)
         return;
-    if (is_mysql(c))
-        raw_run(c->raw, k->s.session, "SET TRANSACTION ISOLATION LEVEL %s", p->isolation);
-    raw_run(c->raw, k->s.session, "BEGIN %s%s", is_postgres(c) ? "ISOLATION LEVEL " : "",
-            is_mysql(c) ? "" : p->isolation);
+    begin_at(c, k->s.session, p->isolation);
     raw_run(c->raw, k->s.session, "SELECT count(*) FROM int_log");
-    k->wrote = c->has_server || k->m->moment == BEFORE;
+    k->wrote = c->has_server || k->moment == BEFORE;
     if (k->wrote)
         raw_run(c->raw, k->s.session, "INSERT INTO int_log VALUES ('before')");
 }
@@ -252,15 +207,12 @@ static void we_begin(struct stagecraft *k)
 static int call(void *argument)
 {
     struct stagecraft *k = argument;
-    rowlock_change_options options = ROWLOCK_CHANGE_OPTIONS_INIT;
-    options.all_or_nothing = places[k->stage].all_or_nothing;
     k->thread = gettid();
-    k->result = change_rows(k->t, k->op, k->changes, k->rows, &options);
+    k->result = change_rows(k->t, k->op, k->changes, k->rows,
+                            OPTIONS(change, .all_or_nothing = places[k->stage].all_or_nothing));
     k->done = true;
     return 0;
 }
-
-/* ---- waiting */
 
 /* A file has no server to ask: is our thread asleep? */
 static bool is_asleep(int thread)
@@ -317,12 +269,12 @@ static void until_we_wait(const struct stagecraft *k, void *session)
 
 static void meet(struct stagecraft *k)
 {
-    if (k->m->moment == BEFORE)
+    if (k->moment == BEFORE)
         other_acts(k);
     we_begin(k);
-    if (k->m->moment == AFTER)
+    if (k->moment == AFTER)
         other_acts(k);
-    if (k->m->moment != WAITING) {
+    if (k->moment != WAITING) {
         call(k);
         return;
     }
@@ -393,7 +345,7 @@ static void transaction_ends(const struct stagecraft *k)
         session_runs(k, "ROLLBACK");
     bool stands = !k->wrote || db_int(k->c->raw, k->c->url,
                                       "SELECT count(*) FROM int_log WHERE w = 'before'") == 1;
-    if (k->stage != L_DE || k->m->moment != WAITING || k->m->end == ROLLS_BACK)
+    if (k->stage != L_DE || k->moment != WAITING || k->m->end == ROLLS_BACK)
         tap_is_int(wrote && committed && stands, !over, "transaction_over says the truth");
     else /* when we were told the other had not committed yet */
         tap_ok(!wrote, "the other's commit has put an end to it");
@@ -418,7 +370,7 @@ static void row_stands(const struct stagecraft *k)
     }
     snprintf(text, sizeof text, "%d", n * 1000 + version);
     site_finds(&k->s, there ? text : NULL, "the row is as it should be",
-               "SELECT n * 1000 + version FROM int_rows WHERE id = %d", ROW);
+               "SELECT n * 1000 + version FROM int_rows WHERE id = %d", MET);
 }
 
 static void play(struct stagecraft *k)
@@ -428,7 +380,7 @@ static void play(struct stagecraft *k)
     is_result(k->s.db, k->result, k->m->want, "%s%s: %s of %zu: another %s %s, and %s",
               places[k->stage].isolation ? places[k->stage].isolation : "our own connection",
               places[k->stage].all_or_nothing ? ", all or nothing" : "", op_names[k->op], k->rows,
-              deed_names[k->m->deed], moment_names[k->m->moment],
+              deed_names[k->m->deed], moment_names[k->moment],
               k->m->end == COMMITS ? "commits" : "rolls back");
     if (k->result == k->m->want)
         each_is_told(k);
@@ -438,13 +390,10 @@ static void play(struct stagecraft *k)
         row_stands(k);
 }
 
-/* ---- all of them */
-
 static bool open_stage(struct stagecraft *k, const struct contract *c, enum stage stage)
 {
     const struct place *p = &places[stage];
     char why_not[200];
-    rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
     k->c = c;
     k->stage = stage;
     k->s = p->isolation ? site_adopt(c) : site_open(c);
@@ -454,12 +403,16 @@ static bool open_stage(struct stagecraft *k, const struct contract *c, enum stag
         site_close(&k->s);
         return false;
     }
-    about.name = "int_rows";
-    about.key = NAMES("id");
-    about.columns = NAMES("n");
-    about.first_version = FIRST;
-    k->t = must_describe(&k->s, &about);
+    k->t = must_describe(&k->s, OPTIONS(table, .name = "int_rows", .key = NAMES("id"),
+                                        .columns = NAMES("n"), .first_version = FIRST));
     return true;
+}
+
+/* A row of a file that is only expected is read, and not waited for. */
+static bool is_played(const struct stagecraft *k)
+{
+    bool only_read = k->moment == WAITING && k->op == EXPECT && (FILES_OWN & AT(k->stage));
+    return (k->m->where[k->moment] & AT(k->stage)) && (k->m->ops & AT(k->op)) && !only_read;
 }
 
 static void play_all(const struct contract *c, enum stage stage)
@@ -467,29 +420,21 @@ static void play_all(const struct contract *c, enum stage stage)
     static struct stagecraft k;
     if (!open_stage(&k, c, stage))
         return;
-    for (int i = 0; i < COUNT(meetings); i++) {
-        if (!(meetings[i].where & AT(stage)))
-            continue;
-        for (int op = UPDATE; op <= REMOVE; op++)
-            for (k.rows = 1; k.rows <= 3 && (meetings[i].ops & AT(op)); k.rows += 2) {
-                k.m = &meetings[i];
-                k.op = (enum op)op;
-                play(&k);
-            }
-    }
+    for (k.moment = BEFORE; k.moment < MOMENTS; k.moment++)
+        for (k.m = meetings; k.m < meetings + COUNT(meetings); k.m++)
+            for (k.op = UPDATE; k.op <= REMOVE; k.op++)
+                for (k.rows = 1; k.rows <= 3 && is_played(&k); k.rows += 2)
+                    play(&k);
     rowlock_table_close(k.t);
     site_close(&k.s);
 }
 
 void contract_interleave(const struct contract *c)
 {
-    struct site s = site_open(c);
+    OWNED(site) struct site s = site_open(c);
     site_table(&s, "int_rows", "id INT PRIMARY KEY, n INT, version BIGINT NOT NULL");
     site_table(&s, "int_log", "w VARCHAR(20)");
     for (int stage = 0; stage < STAGES; stage++)
         if (strcmp(places[stage].database, c->raw->name) == 0)
             play_all(c, (enum stage)stage);
-    site_run(&s, "DROP TABLE int_rows");
-    site_run(&s, "DROP TABLE int_log");
-    site_close(&s);
 }

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Every allocation of the calls about rows and once-keys made to fail in turn: what is said of each row is the
- * truth, and what was not done goes well when it is done again. See memory.h.
- */
-#include "public.h"
-
+ * Every allocation of the calls about rows and once-keys made to fail in turn: what is said of
+ * each row is the truth, and what was not done goes well when it is done again. See memory.h. */
 #include "fail_alloc.h"
 #include "memory.h"
 #include "quick.h"
@@ -32,8 +29,7 @@ struct round {
 static void open_db(struct round *r)
 {
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    options.prefix = "rows_";
+    rowlock_db_options options = *OPTIONS(db, .prefix = "rows_");
     int result = r->session ? r->raw->adopt(&r->db, r->session, &options, &err)
                             : rowlock_db_open(r->url, &options, &r->db, &err);
     if (result != ROWLOCK_OK)
@@ -43,12 +39,8 @@ static void open_db(struct round *r)
 static int open_one(struct round *r, const char *set, rowlock_table **out)
 {
     static const char *const key[] = {"id", NULL}, *const columns[] = {"n", NULL};
-    rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
-    about.name = "rows_memory";
-    about.key = key;
-    about.columns = columns;
-    about.set = set;
-    about.first_version = 1;
+    rowlock_table_options about = *OPTIONS(table, .name = "rows_memory", .key = key,
+                                           .columns = columns, .set = set, .first_version = 1);
     return rowlock_table_open(r->db, &about, out);
 }
 
@@ -61,8 +53,6 @@ static int call_open_adding(struct round *r)
 {
     return open_one(r, "n = n + ?", &r->adding);
 }
-
-/* ---- rows */
 
 static void prepare(struct round *r, int64_t version, int64_t after)
 {
@@ -109,32 +99,6 @@ static int change(struct round *r, change_fn *call, rowlock_table *table, int fi
     for (size_t i = 0; i < n; i++)
         r->changes[rows[i]] = left[i];
     return result;
-}
-
-static int call_insert(struct round *r)
-{
-    prepare(r, 0, 1);
-    return change(r, rowlock_insert, r->table, 0, ROWS, NULL);
-}
-
-static int call_update(struct round *r)
-{
-    prepare(r, 1, 2);
-    return change(r, rowlock_update, r->table, 0, ROWS, NULL);
-}
-
-static int call_add(struct round *r)
-{
-    prepare(r, 2, 3);
-    return change(r, rowlock_update, r->adding, 0, 1, NULL);
-}
-
-static int call_all_or_nothing(struct round *r)
-{
-    rowlock_change_options how = ROWLOCK_CHANGE_OPTIONS_INIT;
-    how.all_or_nothing = 1;
-    prepare(r, 2, 3);
-    return change(r, rowlock_update, r->adding, 1, ROWS - 1, &how);
 }
 
 /* One of them is stale, so that the others have to be told apart. */
@@ -206,13 +170,9 @@ static int each(void *context, const rowlock_row *row, rowlock_value *values)
 
 static int call_walk(struct round *r)
 {
-    rowlock_walk_options how = ROWLOCK_WALK_OPTIONS_INIT;
     rowlock_walk_report report = ROWLOCK_WALK_REPORT_INIT;
-    how.name = "memory";
-    how.each = each;
-    how.context = r;
-    how.chunk = 2;
-    how.ttl_ms = 60000;
+    rowlock_walk_options how =
+        *OPTIONS(walk, .name = "memory", .each = each, .context = r, .chunk = 2, .ttl_ms = 60000);
     if (r->again) /* a walk without memory may have left its lock */
         db_exec(r->raw, r->url, "DELETE FROM rows_locks");
     int result = r->session ? ROWLOCK_OK : rowlock_walk(r->table, &how, &report);
@@ -232,9 +192,7 @@ static int call_remove(struct round *r)
 
 static int call_claim(struct round *r)
 {
-    rowlock_once_options how = ROWLOCK_ONCE_OPTIONS_INIT;
-    how.ttl_ms = 60000;
-    return rowlock_once_claim(r->db, "memory", &how, &r->once);
+    return rowlock_once_claim(r->db, "memory", OPTIONS(once, .ttl_ms = 60000), &r->once);
 }
 
 static int call_complete(struct round *r)
@@ -254,39 +212,52 @@ static int call_sweep(struct round *r)
     return rowlock_once_sweep(r->db, 0, 0, NULL);
 }
 
-static const struct {
+/* A step is a call, or a change of count rows from first on: from one version to another. */
+static const struct step {
     const char *what;
     int (*call)(struct round *r);
+    change_fn *change;
+    int from, to, first, count;
+    bool adds, all;
 } steps[] = {
-    {"open a table", call_open},
-    {"open a table with a set", call_open_adding},
-    {"insert", call_insert},
-    {"update", call_update},
-    {"update with a set", call_add},
-    {"update all or nothing", call_all_or_nothing},
-    {"touch, one of them stale", call_mixed},
-    {"expect", call_expect},
-    {"read", call_read},
-    {"read many", call_read_many},
-    {"retry", call_retry},
-    {"walk", call_walk},
-    {"remove", call_remove},
-    {"claim once", call_claim},
-    {"complete once", call_complete},
-    {"claim what is done", call_claim_done},
-    {"sweep what is done", call_sweep},
+    {"open a table", .call = call_open},
+    {"open a table with a set", .call = call_open_adding},
+    {"insert", .change = rowlock_insert, .from = 0, .to = 1, .count = ROWS},
+    {"update", .change = rowlock_update, .from = 1, .to = 2, .count = ROWS},
+    {"update with a set", .change = rowlock_update, .from = 2, .to = 3, .count = 1, .adds = true},
+    {"update all or nothing", .change = rowlock_update, .from = 2, .to = 3, .first = 1,
+     .count = ROWS - 1, .adds = true, .all = true},
+    {"touch, one of them stale", .call = call_mixed},
+    {"expect", .call = call_expect},
+    {"read", .call = call_read},
+    {"read many", .call = call_read_many},
+    {"retry", .call = call_retry},
+    {"walk", .call = call_walk},
+    {"remove", .call = call_remove},
+    {"claim once", .call = call_claim},
+    {"complete once", .call = call_complete},
+    {"claim what is done", .call = call_claim_done},
+    {"sweep what is done", .call = call_sweep},
 };
 
-static void take_step(struct round *r, size_t at)
+static int call(struct round *r, const struct step *s, bool again)
 {
-    r->again = false;
-    int first = steps[at].call(r);
-    r->again = true;
-    int second = first == ROWLOCK_OK ? ROWLOCK_OK : steps[at].call(r);
+    r->again = again;
+    if (s->call)
+        return s->call(r);
+    prepare(r, s->from, s->to);
+    return change(r, s->change, s->adds ? r->adding : r->table, s->first, s->count,
+                  OPTIONS(change, .all_or_nothing = s->all));
+}
+
+static void take_step(struct round *r, const struct step *s)
+{
+    int first = call(r, s, false);
+    int second = first == ROWLOCK_OK ? ROWLOCK_OK : call(r, s, true);
     bool clean = first == ROWLOCK_OK || first == ROWLOCK_ENOMEM || first == ROWLOCK_EUNCERTAIN;
     if (clean && second == ROWLOCK_OK)
         return;
-    tap_note("failure %d: %s gives %s, and then %s: %s", r->nth, steps[at].what,
+    tap_note("failure %d: %s gives %s, and then %s: %s", r->nth, s->what,
              rowlock_result_name(first), rowlock_result_name(second), why(r->db));
     r->good = false;
 }
@@ -300,8 +271,8 @@ static bool run_round(const struct raw *raw, const char *url, int nth, bool adop
     fail_alloc_at(0);
     open_db(&r);
     fail_alloc_at(nth);
-    for (size_t at = 0; at < sizeof steps / sizeof steps[0] && r.good; at++)
-        take_step(&r, at);
+    for (size_t at = 0; at < COUNT(steps) && r.good; at++)
+        take_step(&r, &steps[at]);
     rowlock_once_close(r.once);
     rowlock_table_close(r.adding);
     rowlock_table_close(r.table);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Keys that say what was asked for, so that asking twice does it once: what each who claims one is told, in
- * whose transaction it is completed, what is taken over, and what is swept.
- */
+ * Keys that say what was asked for, so that asking twice does it once: what each who claims one is
+ * told, in whose transaction it is completed, what is taken over, and what is swept. */
 #include "scene.h"
 #include "tables.h"
 
@@ -29,6 +28,7 @@ static struct asking ask_open(const struct contract *c)
     return a;
 }
 
+#define owned_asking_ends ask_close
 static void ask_close(struct asking *a)
 {
     for (int h = 0; h < COUNT(a->handles); h++)
@@ -45,9 +45,7 @@ static rowlock_db *db_of(const struct asking *a, enum who who)
 
 static rowlock_once_options once_about(const char *fingerprint, int64_t ttl_ms)
 {
-    rowlock_once_options o = ROWLOCK_ONCE_OPTIONS_INIT;
-    o.fingerprint = fingerprint;
-    o.ttl_ms = ttl_ms;
+    rowlock_once_options o = *OPTIONS(once, .fingerprint = fingerprint, .ttl_ms = ttl_ms);
     return o;
 }
 
@@ -86,15 +84,6 @@ static int claim_and_wait(void *argument)
     int result = rowlock_once_claim(db, "key", &o, &once);
     rowlock_once_close(once);
     return result;
-}
-
-static void begin_repeatable(const struct contract *c, const struct site *app)
-{
-    if (is_mysql(c))
-        raw_run(c->raw, app->session, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ");
-    raw_run(c->raw, app->session, "BEGIN%s",
-            is_postgres(c) ? " ISOLATION LEVEL REPEATABLE READ" : "");
-    raw_int(c->raw, app->session, "SELECT count(*) FROM once_work");
 }
 
 /* ---- plays: what each is told, step by step */
@@ -217,19 +206,20 @@ static void play_act(struct asking *a, const struct step *s)
 
 static void play(const struct contract *c, const struct step *s)
 {
-    struct asking a = ask_open(c);
+    OWNED(asking) struct asking a = ask_open(c);
     for (; s->what; s++) {
         if (s->late)
             site_run(&a.site, "UPDATE rowlock_once SET expires = 1");
-        if (s->snapshot)
-            begin_repeatable(c, &a.app);
+        if (s->snapshot) {
+            begin_at(c, a.app.session, is_sqlite(c) ? "" : "REPEATABLE READ");
+            raw_int(c->raw, a.app.session, "SELECT count(*) FROM once_work");
+        }
         if (s->before)
             raw_run(c->raw, a.app.session, "%s", s->before);
         play_act(&a, s);
         if (s->after)
             raw_run(c->raw, a.app.session, "%s", s->after);
     }
-    ask_close(&a);
 }
 
 #define K15 "kkkkkkkkkkkkkkk"
@@ -286,12 +276,12 @@ static const struct step plays[] = {
     {"and for all it is done as the second said", ONE, CLAIM, .as = "x", .result = "2",
      .want = DONE},
     {0},
-    /* Who is late, but whose claim nobody wanted, has not lost it. */
+    /* A claim that ran out, but that no other wanted, is not lost. */
     {"a claim of short time", ONE, CLAIM, .h = 1, .as = "x"},
     {"late, but nobody else came", ONE, COMPLETE, .h = 1, .result = "1", .late = true},
     {"it is done", TWO, CLAIM, .as = "x", .result = "1", .want = DONE},
     {0},
-    /* Whoever holds the lock now takes over from who held it before, and not the other way round. */
+    /* The present holder of the lock takes over from an earlier one, and not the other way round. */
     {"a claim under a lock", ONE, CLAIM, .h = 1, .as = "x", .token = 6},
     {"it is in progress", TWO, CLAIM, .as = "x", .want = BUSY},
     {"also for who held the lock before", TWO, CLAIM, .as = "x", .token = 5, .want = BUSY},
@@ -345,7 +335,7 @@ static const struct step plays[] = {
     {"another waits for that", ONE, ASK, .after = "ROLLBACK"},
     {"the rollback makes it the other's", ONE, TOLD, .want = ROWLOCK_OK},
     {0},
-    /* Nobody has the key any more. Whoever looks for it makes no key of that name. */
+    /* None has the key any more. To look for it makes no key of that name. */
     {"claimed", ONE, CLAIM, .h = 1},
     {"and given back", ONE, ABANDON, .h = 1},
     {"it is lost, though nobody claimed it", APP, COMPLETE, .h = 1, .result = "1", .want = LOST,
@@ -409,7 +399,7 @@ static const struct step server_plays[] = {
 
 static void misuse(const struct contract *c)
 {
-    struct asking a = ask_open(c);
+    OWNED(asking) struct asking a = ask_open(c);
     rowlock_once *once = NULL;
     claim(a.site.db, NULL, NULL, ROWLOCK_EINVAL, "no key");
     tap_is_int(rowlock_once_claim(a.site.db, "short", NULL, NULL), ROWLOCK_EINVAL, "no handle");
@@ -423,14 +413,13 @@ static void misuse(const struct contract *c)
               "a result that is not there");
     tap_is_int(rowlock_once_complete(once, NULL, "x", 1), ROWLOCK_EMISUSE, "on no connection");
     rowlock_once_close(once);
-    ask_close(&a);
 }
 
 static void results_of_any_length(const struct contract *c)
 {
     static const size_t lengths[] = {0, 1, RESULT_MAX};
-    struct asking a = ask_open(c);
-    char *long_result = calloc(1, RESULT_MAX + 1);
+    OWNED(asking) struct asking a = ask_open(c);
+    OWNED(text) char *long_result = calloc(1, RESULT_MAX + 1);
     if (!long_result)
         abort();
     for (int i = 0; i <= RESULT_MAX; i++)
@@ -449,8 +438,6 @@ static void results_of_any_length(const struct contract *c)
         result_is(once, long_result, lengths[i], "and the result is as long");
         rowlock_once_close(once);
     }
-    free(long_result);
-    ask_close(&a);
 }
 
 struct contest {
@@ -494,21 +481,16 @@ static void contests(const struct contract *c)
 
 static void other_tables(const struct contract *c)
 {
-    struct asking a = ask_open(c);
-    char *url = fresh_tables(c, "once2_");
-    rowlock_db *elsewhere = must_open(url);
+    OWNED(asking) struct asking a = ask_open(c);
+    OWNED(text) char *url = fresh_tables(c, "once2_");
+    OWNED(db) rowlock_db *elsewhere = must_open(url);
     rowlock_once *once = claim(a.site.db, "tables", NULL, ROWLOCK_OK, "claimed");
     is_result(elsewhere, rowlock_once_complete(once, elsewhere, NULL, 0), ROWLOCK_ESCHEMA,
               "not to be completed in other tables");
     claim(a.other, "tables", NULL, ROWLOCK_BUSY, "it is still in progress");
     rowlock_once_close(claim(elsewhere, "tables", NULL, ROWLOCK_OK, "there the key is another"));
     rowlock_once_close(once);
-    rowlock_db_close(elsewhere);
-    drop_tables(c, "once2_", url);
-    ask_close(&a);
 }
-
-/* ---- sweeping */
 
 static void make_older(const struct asking *a, const char *key, long long seconds)
 {
@@ -529,7 +511,7 @@ static void swept(const struct asking *a, int64_t older_ms, int32_t batch, int64
 
 static void sweeps(const struct contract *c)
 {
-    struct asking a = ask_open(c);
+    OWNED(asking) struct asking a = ask_open(c);
     int64_t day_ms = INT64_C(1000) * DAY_S, removed = -1;
     static const char *const names[] = {"done 0", "done 1", "done 2", "done 3", "done 4"};
     for (int i = 0; i < COUNT(names); i++) {
@@ -559,10 +541,7 @@ static void sweeps(const struct contract *c)
               "batches that are too big");
     is_result(a.site.db, rowlock_once_sweep(a.site.db, 0, 0, NULL), ROWLOCK_OK, "nobody counts");
     site_run(&a.site, "DELETE FROM rowlock_once");
-    ask_close(&a);
 }
-
-/* ---- listed and forgotten */
 
 struct listed {
     int count, stop_at;
@@ -589,7 +568,7 @@ static struct listed list(rowlock_db *db, const char *prefix, int stop_at, int w
 
 static void lists(const struct contract *c)
 {
-    struct asking a = ask_open(c);
+    OWNED(asking) struct asking a = ask_open(c);
     rowlock_once *once[3];
     rowlock_once_options o = once_about("a sum", 3600000);
     o.token = 17;
@@ -613,21 +592,18 @@ static void lists(const struct contract *c)
     list(a.other, NULL, 0, 3);
     for (int i = 0; i < 3; i++)
         rowlock_once_close(once[i]);
-    for (int i = 0; i < 1200; i++)
-        site_run(&a.site,
-                 "INSERT INTO rowlock_once (name, fingerprint, claim, token, expires, done, "
-                 "changed) VALUES ('many %d', '', 1, 0, 0, %s, 0)",
-                 i, strcmp(c->raw->name, "postgres") == 0 ? "true" : "1");
+    site_run(&a.site,
+             "INSERT INTO rowlock_once (name, fingerprint, claim, token, expires, done, changed) "
+             "SELECT %s, '', 1, 0, 0, i = i, 0 FROM " NUMBERS " WHERE i < 1200",
+             numbered(c, "many "));
     list(a.other, "many ", 0, 1200);
     list(a.other, "many ", 700, 700);
-    ask_close(&a);
 }
 
 void contract_once(const struct contract *c)
 {
-    struct site s = site_open(c);
+    OWNED(site) struct site s = site_open(c);
     site_table(&s, "once_work", "id INTEGER PRIMARY KEY");
-    site_close(&s);
     for (int i = 0; i < COUNT(plays); i++)
         if (i == 0 || !plays[i - 1].what)
             play(c, &plays[i]);
@@ -640,5 +616,4 @@ void contract_once(const struct contract *c)
     other_tables(c);
     sweeps(c);
     lists(c);
-    db_exec(c->raw, c->url, "DROP TABLE once_work");
 }

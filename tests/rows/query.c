@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Statements about the application's own tables, and the transactions around them, as a driver carries
- * them out. What is made of that for whoever uses the library is not here.
- */
+ * Statements about the application's own tables, and the transactions around them, as a driver
+ * carries them out. What the library makes of that for its users is not here. */
 #include "scene.h"
-
-#include <stdarg.h>
-
 #include "fail_alloc.h"
 #include "core/core.h"
 
@@ -47,6 +43,7 @@ static struct desk open_desk(const struct contract *c, bool adopted)
     return d;
 }
 
+#define owned_desk_ends close_desk
 static void close_desk(struct desk *d)
 {
     rowlock_db_close(d->db);
@@ -122,7 +119,7 @@ static enum rlk_class ask(struct desk *d, uint64_t id, const char *sql, const ro
     return ask_at(d, RLK_EITHER, id, sql, values, count);
 }
 
-/* Where nobody wants rows. */
+/* Where no rows are wanted. */
 static enum rlk_class tell(struct desk *d, const char *sql, const rowlock_value *values,
                            size_t count)
 {
@@ -149,14 +146,9 @@ static const char *class_name(enum rlk_class class)
 }
 
 static bool is_class(const struct desk *d, enum rlk_class got, enum rlk_class want,
-                     const char *format, ...)
+                     const char *what)
 {
-    char text[300];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    bool passed = tap_is_str(class_name(got), class_name(want), "%s: %s", d->whose, text);
+    bool passed = tap_is_str(class_name(got), class_name(want), "%s: %s", d->whose, what);
     if (!passed && got != RLK_DONE)
         tap_note("%s", d->call.text);
     return passed;
@@ -174,8 +166,6 @@ static void stand(const struct desk *d, int rows, int sum, const char *what)
                       "FROM query_rules"),
                rows * 1000 + sum, "%s: %s", d->whose, what);
 }
-
-/* ---- tables */
 
 /* Its rules are there to be broken; rows from 1 to so many. */
 static void make_rules(const struct contract *c, int rows)
@@ -205,7 +195,7 @@ static enum rlk_class ask_again(struct desk *d, uint64_t id, const char *sql,
 static void says(struct desk *d, uint64_t id, const char *sql, enum rlk_class want,
                  const char *what)
 {
-    is_class(d, ask_again(d, id, sql, NOTHING), want, "%s", what);
+    is_class(d, ask_again(d, id, sql, NOTHING), want, what);
 }
 
 static void does(struct desk *d, uint64_t id, const char *sql, const char *what)
@@ -306,7 +296,7 @@ static void counts(struct desk *d)
         {"DROP TABLE query_more", 0},
     };
     make_rules(d->c, 0);
-    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+    for (size_t i = 0; i < COUNT(steps); i++) {
         does(d, 0, steps[i].sql, steps[i].sql);
         tap_is_int(d->changed, steps[i].changed, "changes so many rows");
     }
@@ -323,9 +313,9 @@ static void wrong_texts(struct desk *d)
         {"a value too few", "INSERT INTO query_rules VALUES (7, ?, ?)"},
     };
     make_rules(d->c, 1);
-    for (size_t i = 0; i < 2 * sizeof all / sizeof all[0]; i++) {
+    for (size_t i = 0; i < 2 * COUNT(all); i++) {
         is_class(d, ask(d, i % 2 ? new_id() : 0, all[i / 2].sql, VALUES(rowlock_text("w1"))),
-                 RLK_INVALID, "%s", all[i / 2].what);
+                 RLK_INVALID, all[i / 2].what);
         tap_ok(d->call.text[0], "and told why: %s", d->call.text);
     }
     does(d, 0, "UPDATE query_rules SET n = n + 1", "the connection goes on");
@@ -372,7 +362,7 @@ static enum rlk_class take_step(struct desk *d, const char *word)
     static const char *const frames[] = {"begin", "commit", "rollback", "save", "keep", "undo"};
     int id = 0, sum = 0;
     char where[10] = "";
-    for (int i = 0; i < (int)(sizeof frames / sizeof frames[0]); i++)
+    for (int i = 0; i < COUNT(frames); i++)
         if (strcmp(word, frames[i]) == 0)
             return frame(d, (enum rlk_frame)(i + RLK_BEGIN));
     if (sscanf(word, "add:%d@%9s", &id, where) >= 1)
@@ -434,7 +424,7 @@ static void frames_and_places(struct desk *d)
          "bad=INVALID undo commit rows:3/8"},
     };
     make_rules(d->c, 0);
-    for (size_t i = 0; i < sizeof plays / sizeof plays[0]; i++) {
+    for (size_t i = 0; i < COUNT(plays); i++) {
         if (plays[i].steps)
             play(d, plays[i].what, plays[i].steps);
         else
@@ -457,11 +447,9 @@ static void failed_inside(struct desk *d)
          "closed begin bad=INVALID rollback add:9@outside");
 }
 
-/* ---- the application's transaction */
-
 static void stays_in_theirs(const struct contract *c)
 {
-    struct desk d = open_desk(c, true);
+    OWNED(desk) struct desk d = open_desk(c, true);
     for (int commits = 0; commits < 2; commits++) {
         make_rules(c, 0);
         raw_run(c->raw, d.session, "%s", c->begin);
@@ -473,13 +461,12 @@ static void stays_in_theirs(const struct contract *c)
         raw_run(c->raw, d.session, "%s", commits ? "COMMIT" : "ROLLBACK");
         play(&d, "the end of it is theirs", commits ? "rows:4/12" : "rows:0/0");
     }
-    close_desk(&d);
 }
 
 static void left_as_it_was(const struct contract *c)
 {
     char before[300], after[300];
-    void *session = c->raw->open(c->url);
+    OWNED(session) void *session = c->raw->open(c->url);
     ask_any(c, session, c->settings, before, sizeof before);
     struct desk d = {.c = c, .whose = "adopted", .db = adopt_with(c, session, NULL)};
     make_rules(c, 0);
@@ -492,54 +479,39 @@ static void left_as_it_was(const struct contract *c)
                "the application's connection is open");
     ask_any(c, session, c->settings, after, sizeof after);
     tap_is_str(after, before, "with all settings as they were, and nothing left prepared");
-    c->raw->close(session);
 }
-
-/* ---- transactions that the database ends */
 
 /* What a conflict clause of the table's does to the transaction. */
 static void ended_by_a_rule(const struct contract *c)
 {
-    struct desk d = open_desk(c, false);
+    OWNED(desk) struct desk d = open_desk(c, false);
     make_rules(c, 1);
     play(&d, "a transaction", "begin add:2");
     says(&d, 0, "INSERT OR ROLLBACK INTO query_rules VALUES (1, 'x', 0)", RLK_VIOLATION,
          "breaks a rule that rolls back");
     play(&d, "a commit then is not done, and nothing stands", "over commit=NO_TX rows:1/1");
-    close_desk(&d);
 }
 
 /* ---- SQLite's files */
 
-static char *new_file(const char *name)
-{
-    char *url = NULL;
-    const char *tmp = getenv("TMPDIR");
-    if (asprintf(&url, "sqlite:%s/%s", tmp ? tmp : "/tmp", name) < 0)
-        abort();
-    unlink(url + strlen("sqlite:"));
-    return url;
-}
-
 static void no_file_yet(const struct contract *c)
 {
-    OWNED(text) char *url = new_file("query-nothing.db");
-    struct desk d = {.c = c, .whose = "no file", .db = must_open(url)};
+    OWNED(text) char *url = file_url("query-nothing.db");
+    OWNED(desk) struct desk d = {.c = c, .whose = "no file", .db = must_open(url)};
     play(&d, "nothing is there", "closed begin=INVALID commit=NO_TX bad=INVALID");
     tap_is_str(d.call.text, "there is no such file yet", "and told why");
-    tap_ok(access(url + strlen("sqlite:"), F_OK) != 0, "nor was one made");
-    close_desk(&d);
+    tap_ok(access(path_of(url), F_OK) != 0, "nor was one made");
 }
 
 /* Without WAL who reads is in the way of a commit. */
 static void reader_in_the_way(const struct contract *c)
 {
-    OWNED(text) char *url = new_file("query-reader.db");
+    OWNED(text) char *url = file_url("query-reader.db");
     struct contract here = *c;
     here.url = url;
     make_rules(&here, 1);
-    struct desk d = open_desk(&here, false);
-    void *reader = c->raw->open(url);
+    OWNED(desk) struct desk d = open_desk(&here, false);
+    OWNED(session) void *reader = c->raw->open(url);
     const char *update = "UPDATE query_rules SET n = 1 RETURNING n";
     raw_run(c->raw, reader, "BEGIN");
     raw_int(c->raw, reader, "SELECT n FROM query_rules");
@@ -552,9 +524,6 @@ static void reader_in_the_way(const struct contract *c)
     tap_is_int(raw_int(c->raw, reader, "SELECT n FROM query_rules"), 0, "nothing of it stands");
     does(&d, 0, update, "then nobody is in the way");
     tap_is_int(raw_int(c->raw, reader, "SELECT n FROM query_rules"), 1, "and it is done");
-    c->raw->close(reader);
-    close_desk(&d);
-    unlink(url + strlen("sqlite:"));
 }
 
 /* Rows cannot be given for want of memory: alone the change is undone, in a transaction all of it is. */
@@ -564,7 +533,7 @@ static void no_memory_for_rows(const struct contract *c)
     /* A connection of a pool has room from earlier rows. */
     if (getenv("ROWLOCK_TEST_POOL"))
         return;
-    struct desk d = open_desk(c, false);
+    OWNED(desk) struct desk d = open_desk(c, false);
     make_rules(c, 1);
     for (int inside = 0; inside < 2; inside++) {
         play(&d, "in a transaction", inside ? "begin" : "");
@@ -576,10 +545,7 @@ static void no_memory_for_rows(const struct contract *c)
             tap_is_int(db_int(c->raw, c->url, "SELECT n FROM query_rules"), 0, "it is not done");
     }
     play(&d, "which can only be rolled back, and is", "over rollback");
-    close_desk(&d);
 }
-
-/* ---- all of it */
 
 static void one_kind_of_connection(const struct contract *c, bool adopted)
 {
@@ -587,23 +553,18 @@ static void one_kind_of_connection(const struct contract *c, bool adopted)
         prepared_again, table_altered, rows_stop,         counts,
         wrong_texts,    no_memory,     frames_and_places, failed_inside,
     };
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
-        struct desk d = open_desk(c, adopted);
+    for (size_t i = 0; i < COUNT(parts); i++) {
+        OWNED(desk) struct desk d = open_desk(c, adopted);
         parts[i](&d);
-        close_desk(&d);
     }
 }
-
-/* ---- our own statements */
 
 /* A connection is not slower than others because it once met no tables, as the one that makes them does. */
 static void prepared_after_install(const struct contract *c)
 {
-    char *url = fresh_tables(c, "planned_");
-    drop_tables(c, "planned_", url);
-    url = url_with(c->url, "rowlock_prefix=planned_");
-    struct desk d = {.c = c, .whose = "own", .db = must_open(url)};
-    rowlock_lock *lock = must_lock(d.db, "planned");
+    OWNED(text) char *url = no_tables(c, "planned_");
+    OWNED(desk) struct desk d = {.c = c, .whose = "own", .db = must_open(url)};
+    OWNED(lock) rowlock_lock *lock = must_lock(d.db, "planned");
     is_result(d.db, try_lock(lock, TTL_MS), ROWLOCK_ESCHEMA, "a try without tables");
     is_result(d.db, rowlock_install(d.db), ROWLOCK_OK, "the same connection makes them");
     is_result(d.db, try_lock(lock, TTL_MS), ROWLOCK_OK, "then the lock is granted");
@@ -617,9 +578,6 @@ static void prepared_after_install(const struct contract *c)
                  NOTHING),
              RLK_DONE, "which of our statements does the session keep?");
     tap_is_int(d.answer.first, c->pooled ? 0 : 3, "all three, or none behind a pooler");
-    rowlock_lock_close(lock);
-    close_desk(&d);
-    drop_tables(c, "planned_", url);
 }
 
 void contract_query(const struct contract *c)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Many rows of the application's own table, read by their keys: which are there, in which order each is told,
- * keys of several columns, more rows than a chunk, locks, and callbacks that stop.
- */
+ * Many rows of the application's own table, read by their keys: which are there, in which order
+ * each is told, keys of several columns, more rows than a chunk, locks, and callbacks that stop. */
 #include "tables.h"
 
 #include <inttypes.h>
@@ -61,9 +60,7 @@ static void some(const struct site *s, rowlock_table *t)
     is_result(s->db, rowlock_read_many(t, keys, 1, 0, NULL, NULL), ROWLOCK_EINVAL, "for nobody");
     is_result(s->db, read_keys(t, VALUES(rowlock_int(1), rowlock_null()), 2, 0), ROWLOCK_EINVAL,
               "a key that is NULL");
-    rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db_error(s->db, &err);
-    tap_is_int((int)err.row, 1, "is named by its index");
+    tap_is_int((int)error_of(s->db).row, 1, "is named by its index");
     tap_is_int((int)told.count, 0, "before anything is read");
     tap_is_int(rowlock_read_many(NULL, keys, 1, 0, note, &told), ROWLOCK_EMISUSE, "no table");
 }
@@ -73,15 +70,10 @@ static void more_than_a_chunk(const struct site *s, rowlock_table *t)
     static rowlock_value keys[MANY];
     int right = 0;
     site_run(s, "DELETE FROM many_rows");
-    for (int from = 0; from < MANY; from += 500) {
-        char sql[20000];
-        size_t used = 0;
-        for (int i = from; i < from + 500; i++)
-            if (i % 7 != 0)
-                used += (size_t)snprintf(sql + used, sizeof sql - used, "%s(%d, %d, %d)",
-                                         used ? ", " : "", i, 10 * i, i + 1);
-        site_run(s, "INSERT INTO many_rows VALUES %s", sql);
-    }
+    site_run(s,
+             "INSERT INTO many_rows SELECT i, 10 * i, i + 1 FROM " NUMBERS
+             " WHERE i < %d AND i %% 7 <> 0",
+             MANY);
     for (int i = 0; i < MANY; i++)
         keys[i] = rowlock_int(MANY - 1 - i);
     is_result(s->db, read_keys(t, keys, MANY, 0), ROWLOCK_GONE,
@@ -120,11 +112,10 @@ static void several_columns(const struct site *s)
 /* A lock of many rows lasts as long as the transaction. */
 static void locked(const struct site *s)
 {
-    struct site mine = site_adopt(s->c);
+    OWNED(site) struct site mine = site_adopt(s->c);
     rowlock_table *t = must_open_table(&mine, "many_rows", NAMES("n"));
-    rowlock_db_options hasty = ROWLOCK_DB_OPTIONS_INIT;
-    hasty.statement_timeout_ms = 1000;
-    struct site rival = {.c = s->c, .db = must_open_with(s->c->url, &hasty)};
+    struct site rival = {
+        .c = s->c, .db = must_open_with(s->c->url, OPTIONS(db, .statement_timeout_ms = 1000))};
     rowlock_table *other = must_open_table(&rival, "many_rows", NAMES("n"));
     rowlock_value key = rowlock_int(1), value = rowlock_int(5);
     rowlock_change change = {.key = &key, .values = &value, .version = 2};
@@ -142,12 +133,11 @@ static void locked(const struct site *s)
     rowlock_table_close(t);
     rowlock_table_close(other);
     rowlock_db_close(rival.db);
-    site_close(&mine);
 }
 
 void contract_read_many(const struct contract *c)
 {
-    struct site s = site_open(c);
+    OWNED(site) struct site s = site_open(c);
     site_table(&s, "many_rows", "id BIGINT PRIMARY KEY, n BIGINT, version BIGINT NOT NULL");
     site_run(&s, "INSERT INTO many_rows VALUES (1, 100, 10), (2, 200, 20), (3, 300, 30)");
     rowlock_table *t = must_open_table(&s, "many_rows", NAMES("n"));
@@ -156,5 +146,4 @@ void contract_read_many(const struct contract *c)
     several_columns(&s);
     rowlock_table_close(t);
     locked(&s);
-    site_close(&s);
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Read, compute, write, and again until it fits: what an attempt may do and say, how often there is another,
- * what is told of them, and that nothing is lost where several go for the same rows.
- */
+ * Read, compute, write, and again until it fits: what an attempt may do and say, how often there
+ * is another, what is told of them, and that nothing is lost where several go for the same rows. */
 #include "scene.h"
 #include "tables.h"
 
@@ -17,7 +16,7 @@ struct trial {
     rowlock_lock *lock; /* that guards it; may be NULL */
     int tries; /* that conflict, before one is let through; below 0: all */
     int says; /* what the trial returns then */
-    int calls, number_sum, locked; /* attempts, their numbers added, those that shall lock */
+    int calls, number_sum, locked; /* attempts, their numbers added, those that are to lock */
     rowlock_retry_report report;
 };
 
@@ -38,6 +37,7 @@ static struct trial trial_open(const struct site *s)
                           .report = ROWLOCK_RETRY_REPORT_INIT};
 }
 
+#define owned_trial_ends trial_close
 static void trial_close(struct trial *trial)
 {
     rowlock_table_close(trial->t);
@@ -231,13 +231,12 @@ static const struct {
 
 static void results(const struct site *s)
 {
-    struct trial trial = trial_open(s);
+    OWNED(trial) struct trial trial = trial_open(s);
     for (int i = 0; i < COUNT(cases); i++) {
-        rowlock_retry_options o = ROWLOCK_RETRY_OPTIONS_INIT;
-        o.attempts = cases[i].attempts;
-        o.lock_after = cases[i].lock_after;
-        o.base_ms = o.cap_ms = cases[i].pause_ms;
-        o.deadline_ms = 2 * cases[i].pause_ms;
+        rowlock_retry_options o =
+            *OPTIONS(retry, .attempts = cases[i].attempts, .lock_after = cases[i].lock_after,
+                     .base_ms = cases[i].pause_ms, .cap_ms = cases[i].pause_ms,
+                     .deadline_ms = 2 * cases[i].pause_ms);
         trial.tries = cases[i].tries;
         trial.says = cases[i].says;
         reset_rows(s);
@@ -247,48 +246,34 @@ static void results(const struct site *s)
         tap_is_int(trial.locked, cases[i].locked, "of which so many lock");
         rows_are(s, cases[i].rows, "and the rows are as they should be");
     }
-    trial_close(&trial);
 }
 
 static void other_results(const struct site *s)
 {
     /* ECONN is of something else: our own connection stands. */
-    static const int others[] = {MINE,
-                                 MINE + 1,
-                                 1000000,
-                                 -7,
-                                 -100,
-                                 ROWLOCK_LOST,
-                                 ROWLOCK_EINVAL,
-                                 ROWLOCK_MISMATCH,
-                                 ROWLOCK_EUNCERTAIN,
-                                 ROWLOCK_NONE,
-                                 ROWLOCK_ESERVER,
-                                 ROWLOCK_CANCELLED,
-                                 ROWLOCK_EMISUSE,
-                                 ROWLOCK_ECONN};
-    struct trial trial = trial_open(s);
+#define OTHERS                                                                                 \
+    MINE, MINE + 1, 1000000, -7, -100, ROWLOCK_LOST, ROWLOCK_EINVAL, ROWLOCK_MISMATCH,         \
+        ROWLOCK_EUNCERTAIN, ROWLOCK_NONE, ROWLOCK_ESERVER, ROWLOCK_CANCELLED, ROWLOCK_EMISUSE, \
+        ROWLOCK_ECONN
+    static const int others[] = {OTHERS};
+    OWNED(trial) struct trial trial = trial_open(s);
     trial.tries = -1;
     for (int i = 0; i < COUNT(others); i++) {
         trial.says = others[i];
         tap_is_int(run_trial(&trial, write_both, NULL), others[i], "all else ends it");
         report_is(&trial, 1, 0);
     }
-    rowlock_retry_options o = ROWLOCK_RETRY_OPTIONS_INIT;
-    o.attempts = -1;
-    is_result(s->db, run_trial(&trial, write_both, &o), ROWLOCK_EINVAL, "attempts below nothing");
+    is_result(s->db, run_trial(&trial, write_both, OPTIONS(retry, .attempts = -1)), ROWLOCK_EINVAL,
+              "attempts below nothing");
     is_result(s->db, run_trial(&trial, NULL, NULL), ROWLOCK_EINVAL, "nothing to attempt");
     tap_is_int(rowlock_retry(NULL, write_both, &trial, NULL, NULL), ROWLOCK_EMISUSE, "no db");
     rows_are(s, "0 1 0 1", "and nothing was written");
-    trial_close(&trial);
 }
 
 static void overlooked(const struct site *s)
 {
-    struct trial trial = trial_open(s);
-    rowlock_retry_options o = ROWLOCK_RETRY_OPTIONS_INIT;
-    o.attempts = 2;
-    int result = run_trial(&trial, overlook, &o);
+    OWNED(trial) struct trial trial = trial_open(s);
+    int result = run_trial(&trial, overlook, OPTIONS(retry, .attempts = 2));
     if (is_postgres(s->c)) {
         tap_ok(result != ROWLOCK_OK && result != MINE, "a transaction that an error ended (%s)",
                rowlock_result_name(result));
@@ -297,7 +282,6 @@ static void overlooked(const struct site *s)
         is_result(s->db, result, ROWLOCK_OK, "an error that leaves the transaction whole");
         rows_are(s, "0 1 10 2", "leaves what else was done in it");
     }
-    trial_close(&trial);
 }
 
 /* ---- where others are */
@@ -324,7 +308,7 @@ static int cross(void *context, const rowlock_attempt *attempt)
 static int cross_often(void *argument)
 {
     struct crossing *x = argument;
-    struct site s = site_open(x->c);
+    OWNED(site) struct site s = site_open(x->c);
     x->t = must_open_table(&s, "retry_rows", NAMES("n"));
     for (int i = 0; i < CROSSINGS; i++) {
         rowlock_retry_report report = ROWLOCK_RETRY_REPORT_INIT;
@@ -334,13 +318,12 @@ static int cross_often(void *argument)
             pthread_barrier_wait(x->meet); /* the next round begins with both */
     }
     rowlock_table_close(x->t);
-    site_close(&s);
     return 0;
 }
 
 static void opposite_order(const struct contract *c)
 {
-    struct site s = site_open(c);
+    OWNED(site) struct site s = site_open(c);
     pthread_barrier_t meet;
     reset_rows(&s);
     if (c->has_server)
@@ -357,7 +340,6 @@ static void opposite_order(const struct contract *c)
     }
     site_finds(&s, "12", "and each addition was done once", "SELECT SUM(n) FROM retry_rows");
     site_finds(&s, "14", "as the versions say", "SELECT SUM(version) FROM retry_rows");
-    site_close(&s);
 }
 
 /* Another session changes the row after our snapshot, at the isolation that the application has set. */
@@ -385,8 +367,8 @@ static void after_a_snapshot(const struct contract *c, int i)
     const char *level = snapshots[i].level;
     if (snapshots[i].database && strcmp(snapshots[i].database, c->database) != 0)
         return;
-    struct site s = level ? site_adopt(c) : site_open(c);
-    struct trial trial = trial_open(&s);
+    OWNED(site) struct site s = level ? site_adopt(c) : site_open(c);
+    OWNED(trial) struct trial trial = trial_open(&s);
     trial.tries = 2;
     if (!set_session(&s, snapshots[i].setting)) {
         tap_skip(8, "this server has no innodb_snapshot_isolation");
@@ -397,14 +379,12 @@ static void after_a_snapshot(const struct contract *c, int i)
         tap_is_int(trial.locked, 1, "the third attempt locks");
         rows_are(&s, "201 4 0 1", "all three changes are there");
     }
-    trial_close(&trial);
-    site_close(&s);
 }
 
 static void adopted(const struct contract *c)
 {
-    struct site s = site_adopt(c);
-    struct trial trial = trial_open(&s);
+    OWNED(site) struct site s = site_adopt(c);
+    OWNED(trial) struct trial trial = trial_open(&s);
     trial.tries = 2;
     trial.says = ROWLOCK_STALE;
     is_result(s.db, run_trial(&trial, write_by_hand, NULL), ROWLOCK_OK,
@@ -429,15 +409,13 @@ static void adopted(const struct contract *c)
     tap_ok(strstr(why(s.db), "has ended it, and its changes may remain"), "is told so: %s",
            why(s.db));
     rows_are(&s, "2 3 77 1", "and that it may be done");
-    trial_close(&trial);
-    site_close(&s);
 }
 
 static void guarded(const struct contract *c)
 {
-    struct site s = site_adopt(c);
-    struct trial trial = trial_open(&s);
-    rowlock_db *holder = must_open(c->url);
+    OWNED(site) struct site s = site_adopt(c);
+    OWNED(trial) struct trial trial = trial_open(&s);
+    OWNED(db) rowlock_db *holder = must_open(c->url);
     trial.lock = must_lock(holder, "retry guard");
     is_result(holder, try_lock(trial.lock, TTL_MS), ROWLOCK_OK, "a lock is held");
     is_result(s.db, run_trial(&trial, write_guarded, NULL), ROWLOCK_OK, "versions under a guard");
@@ -446,9 +424,6 @@ static void guarded(const struct contract *c)
     report_is(&trial, 1, 0);
     rows_are(&s, "1 2 0 1", "and nothing is written any more");
     rowlock_lock_close(trial.lock);
-    rowlock_db_close(holder);
-    trial_close(&trial);
-    site_close(&s);
 }
 
 void contract_retry(const struct contract *c)
@@ -466,6 +441,4 @@ void contract_retry(const struct contract *c)
         after_a_snapshot(c, i);
     adopted(c);
     guarded(c);
-    db_exec(c->raw, c->url, "DROP TABLE retry_rows");
-    db_exec(c->raw, c->url, "DROP TABLE retry_more");
 }

@@ -3,7 +3,6 @@
  * Rows under their versions as only SQLite has them: a transaction of the application's that begins without a lock.
  */
 #include "tables.h"
-
 #include "scene.h"
 
 static void make_rows(const struct site *s)
@@ -61,40 +60,33 @@ static void knows_other_writer(const struct site *s, rowlock_table *t, bool by_r
 /* Which SQLite does not by itself; and what the application's connection does is the application's. */
 static void foreign_keys(const struct contract *c, bool adopted)
 {
-    struct site s = adopted ? site_adopt(c) : site_open(c);
+    OWNED(site) struct site s = adopted ? site_adopt(c) : site_open(c);
     site_run(&s, "DROP TABLE IF EXISTS sqr_children");
     site_table(&s, "sqr_parents", "id INTEGER PRIMARY KEY, version BIGINT NOT NULL");
     site_table(&s, "sqr_children",
                "id INTEGER PRIMARY KEY, parent INT REFERENCES sqr_parents (id)");
     site_run(&s, "INSERT INTO sqr_parents VALUES (1, 1)");
     site_run(&s, "INSERT INTO sqr_children VALUES (1, 1)");
-    rowlock_table *t = must_open_table(&s, "sqr_parents", NULL);
+    OWNED(table) rowlock_table *t = must_open_table(&s, "sqr_parents", NULL);
     row_becomes(&s, t, REMOVE, 1, NULL, 1, adopted ? ROWLOCK_OK : ROWLOCK_VIOLATION, 0,
                 adopted ? "a parent, on a connection of the application's"
                         : "a parent, on a connection of ours");
-    rowlock_table_close(t);
-    site_run(&s, "DROP TABLE sqr_children");
-    site_run(&s, "DROP TABLE sqr_parents");
-    site_close(&s);
 }
 
 void contract_sqlite_rows(const struct contract *c)
 {
     static void (*const parts[])(const struct site *s, rowlock_table *t, bool by_reading) = {
         keeps_others_out, knows_old_snapshot, knows_other_writer};
-    struct site s = site_adopt(c);
+    OWNED(site) struct site s = site_adopt(c);
     char mode[20];
     c->raw->ask(s.look, "PRAGMA journal_mode = WAL", mode, sizeof mode);
     for (int i = 0; i < 2 * COUNT(parts); i++) {
         make_rows(&s);
         tap_note("%s", i % 2 ? "read with a lock" : "expect");
-        rowlock_table *t = must_open_table(&s, "sqr_rows", NAMES("n"));
+        OWNED(table) rowlock_table *t = must_open_table(&s, "sqr_rows", NAMES("n"));
         raw_run(c->raw, s.session, "BEGIN");
         parts[i / 2](&s, t, i % 2);
-        rowlock_table_close(t);
     }
     foreign_keys(c, false);
     foreign_keys(c, true);
-    site_run(&s, "DROP TABLE sqr_rows");
-    site_close(&s);
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * From templates, names and shapes to statements: the caller's own SQL, which statements are kept,
- * and that each template of sql/ is filled in. The contract tests show what the statements do.
- */
+ * and that each template of sql/ is filled in. The contract tests show what the statements do. */
 #include "backend_script.h"
 #include "rows/rows.h"
 #include "tap.h"
@@ -77,8 +76,6 @@ static const struct rlk_text *compose(const char *template, const struct rlk_sha
     return rlk_compose(table, shape);
 }
 
-/* ---- the caller's own SQL */
-
 #define QUOTES                   \
     "a = '?', \"b?\" = 'it''s ?" \
     "?', n = "
@@ -133,8 +130,6 @@ static void test_counting(void)
                "signs that begin no comment");
 }
 
-/* ---- texts are kept */
-
 static void test_kept(void)
 {
     static const rowlock_kind texts[] = {ROWLOCK_TEXT}, ints[] = {ROWLOCK_INT};
@@ -171,8 +166,6 @@ static void test_unknown(void)
                "a placeholder that nobody knows is nothing");
     close_table();
 }
-
-/* ---- what stands in sql/ */
 
 /* Braces of ours are gone, and parentheses come in pairs; names and texts in quotes left out. */
 static bool is_whole(const char *sql)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Keys that are claimed once: answers that fail at an exact point. What each who claims a key is told is in
- * once.c, requests lost on a real network are in served_lost_rows.c, memory is in memory_rows.c.
+ * once.c, requests lost on a real network are in lost_rows.c, memory is in memory_rows.c.
  */
 #include "backend_script.h"
 #include "quick.h"
@@ -9,8 +9,6 @@
 
 static rowlock_db *db;
 static rowlock_once *once;
-
-/* ---- the key as it stands */
 
 static struct {
     bool gone, done;
@@ -22,7 +20,7 @@ static void give_row(struct rlk_query *query)
     const rowlock_value cells[] = {rowlock_int(attempt), rowlock_text("f1"), rowlock_bool(row.done),
                                    row.done ? rowlock_bytes("paid", 4) : rowlock_null()};
     if (!row.gone)
-        query->each(query->context, cells, sizeof cells / sizeof cells[0]);
+        query->each(query->context, cells, COUNT(cells));
 }
 
 static void give_key(struct rlk_query *query)
@@ -30,17 +28,13 @@ static void give_key(struct rlk_query *query)
     const rowlock_value cells[] = {rowlock_text("a key"), rowlock_text(""), rowlock_int(0),
                                    rowlock_bool(0),       rowlock_int(0),   rowlock_int(0),
                                    rowlock_int(0)};
-    query->each(query->context, cells, sizeof cells / sizeof cells[0]);
+    query->each(query->context, cells, COUNT(cells));
 }
-
-/* ---- calls */
 
 static int claim(void)
 {
-    rowlock_once_options how = ROWLOCK_ONCE_OPTIONS_INIT;
-    how.fingerprint = "f1";
     rowlock_once_close(once);
-    return rowlock_once_claim(db, "order 17", &how, &once);
+    return rowlock_once_claim(db, "order 17", OPTIONS(once, .fingerprint = "f1"), &once);
 }
 
 static int complete(void)
@@ -92,8 +86,6 @@ static int forget(void)
 {
     return rowlock_once_forget(db, "a key");
 }
-
-/* ---- one answer that fails */
 
 static const struct failure {
     const char *what;
@@ -197,9 +189,31 @@ static void test_failure(const struct failure *f)
     rowlock_db_close(db);
 }
 
+/* Answers that no database means are not believed. */
+static void test_misfits(void)
+{
+    script_reset();
+    script_jump();
+    db = script_open(NULL);
+    once = NULL;
+    script_next(OP_ONCE_LOOK, ANSWER(ROWS(3, rowlock_int(1), rowlock_text(""), rowlock_int(0))));
+    tap_is_int(claim(), ROWLOCK_ESCHEMA, "a claim that answers with too few columns");
+    script_next(OP_ONCE_LOOK, ANSWER(ROWS(4, rowlock_text("1"), rowlock_text(""), rowlock_int(0),
+                                          rowlock_null())));
+    tap_is_int(claim(), ROWLOCK_ESCHEMA, "with a text for a number");
+    script_next(OP_ONCE_LIST, ANSWER(ROWS(2, rowlock_text("key"), rowlock_text(""))));
+    tap_is_int(list(), ROWLOCK_ESCHEMA, "a list with too few columns");
+    script_next(OP_ONCE_LIST, ANSWER(ROWS(7, rowlock_text("key"), rowlock_text(""), rowlock_int(0),
+                                          rowlock_int(0), rowlock_int(0), rowlock_int(INT64_MIN),
+                                          rowlock_int(1))));
+    tap_is_int(list(), ROWLOCK_ESCHEMA, "with a time that is none");
+    rowlock_db_close(db);
+}
+
 int main(void)
 {
-    for (size_t i = 0; i < sizeof failures / sizeof failures[0]; i++)
+    for (size_t i = 0; i < COUNT(failures); i++)
         test_failure(&failures[i]);
+    test_misfits();
     return tap_done();
 }

@@ -37,8 +37,6 @@ static void end(void)
     rowlock_db_close(db);
 }
 
-/* ---- attempts */
-
 /* What attempts say in turn, the last again and again, and when. */
 static struct {
     int says[3];
@@ -56,8 +54,7 @@ static void says(int first, int second, int third)
 
 static int attempt(void *context, const rowlock_attempt *a)
 {
-    (void)context;
-    (void)a;
+    (void)context, (void)a;
     int n = plan.made < 2 ? plan.made : 2;
     if (plan.made < ATTEMPTS_MAX)
         plan.at_us[plan.made++] = rlk_now_us();
@@ -73,12 +70,9 @@ static int run_with(int (*call)(void *context, const rowlock_attempt *a),
 
 static rowlock_retry_options options_of(int32_t attempts)
 {
-    rowlock_retry_options options = ROWLOCK_RETRY_OPTIONS_INIT;
-    options.attempts = attempts;
+    rowlock_retry_options options = *OPTIONS(retry, .attempts = attempts);
     return options;
 }
-
-/* ---- how often, how long */
 
 static void test_attempts(void)
 {
@@ -146,8 +140,6 @@ static void test_deadline(void)
     tap_ok(rlk_now_us() - from_us <= 102000, "ends with it"); /* poll() counts whole milliseconds */
     end();
 }
-
-/* ---- answers that fail */
 
 #define READ(version) ROWS(3, rowlock_int(1), rowlock_null(), rowlock_int(version))
 
@@ -277,16 +269,13 @@ static void test_failure(const struct failure *f)
     end();
 }
 
-/* ---- an attempt that is left by a jump */
-
 static jmp_buf outside;
 
 static int jump_out(void *context, const rowlock_attempt *a)
 {
     rowlock_value id = rowlock_int(1), price = rowlock_null();
     rowlock_change row = {.key = &id, .values = &price, .version = 7};
-    (void)context;
-    (void)a;
+    (void)context, (void)a;
     tap_is_int(rowlock_update(table, &row, 1, NULL), ROWLOCK_OK, "an attempt changes a row");
     longjmp(outside, 1);
 }
@@ -316,7 +305,7 @@ int main(void)
     test_attempts();
     test_pauses();
     test_deadline();
-    for (size_t i = 0; i < sizeof failures / sizeof failures[0]; i++)
+    for (size_t i = 0; i < COUNT(failures); i++)
         test_failure(&failures[i]);
     fail_alloc_at(0);
     test_jump();

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * What core makes of the answers to changes of rows: those that no database gives on demand. What
- * databases answer is in the contract tests, transactions are in test_frames.c.
- */
+ * databases answer is in the contract tests, transactions are in test_frames.c. */
 #include "backend_script.h"
 #include "quick.h"
 #include "tap.h"
@@ -15,15 +14,12 @@ static rowlock_table *table;
 static void begin_on(const char *dialect, rowlock_db *(*connect)(void))
 {
     static const char *const key[] = {"id", NULL}, *const columns[] = {"price", NULL};
-    rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
     script_reset();
     script_dialect(dialect);
     script_jump();
     db = connect();
-    about.name = "prices";
-    about.key = key;
-    about.columns = columns;
-    about.first_version = 1;
+    rowlock_table_options about =
+        *OPTIONS(table, .name = "prices", .key = key, .columns = columns, .first_version = 1);
     if (rowlock_table_open(db, &about, &table) != ROWLOCK_OK)
         tap_ok(false, "a table is opened: %s", why(db));
     script_calls();
@@ -91,12 +87,9 @@ static int update_with(size_t count, rowlock_change_options how)
 
 static int update_all_or_nothing(size_t count)
 {
-    rowlock_change_options how = ROWLOCK_CHANGE_OPTIONS_INIT;
-    how.all_or_nothing = 1;
+    rowlock_change_options how = *OPTIONS(change, .all_or_nothing = 1);
     return update_with(count, how);
 }
-
-/* ---- plays */
 
 static const struct {
     const char *word;
@@ -151,7 +144,7 @@ static struct script_answer rows_of(char *text)
 
 static struct script_answer answer_of(char *word)
 {
-    for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++)
+    for (size_t i = 0; i < COUNT(answers); i++)
         if (strcmp(word, answers[i].word) == 0) {
             struct script_answer answer = answers[i].answer;
             answer.text = "the server's own words";
@@ -256,8 +249,7 @@ static int update_two_keys_of_one_row(size_t count)
 
 static int update_in_no_chunks(size_t count)
 {
-    rowlock_change_options how = ROWLOCK_CHANGE_OPTIONS_INIT;
-    how.chunk = -1;
+    rowlock_change_options how = *OPTIONS(change, .chunk = -1);
     return update_with(count, how);
 }
 
@@ -267,8 +259,6 @@ static int update_twice(size_t count)
     keys[count - 1] = keys[0];
     return rowlock_update(table, changes, count, NULL);
 }
-
-/* ---- the plays */
 
 #define PLAY(dialect, call, count, steps, want, what) \
     SAYS(dialect, call, count, steps, want, NULL, what)
@@ -446,7 +436,7 @@ static const struct play plays[] = {
 
 static void test_plays(void)
 {
-    for (size_t i = 0; i < sizeof plays / sizeof plays[0]; i++) {
+    for (size_t i = 0; i < COUNT(plays); i++) {
         const char *dialect = plays[i].dialect;
         if (strncmp(dialect, "adopted ", 8) == 0)
             begin_adopted(dialect + 8);
@@ -498,11 +488,39 @@ static void test_adopted(void)
     end();
 }
 
+/* The columns are there, but no parameter's kind is; or not even those. */
+static void test_table(void)
+{
+    static const char *const key[] = {"id", NULL};
+    const rowlock_table_options *about = OPTIONS(table, .name = "prices", .key = key);
+    const rowlock_value x = rowlock_text("x"), half[] = {rowlock_text("id"),
+                                                         rowlock_text("int"),
+                                                         rowlock_int(1),
+                                                         rowlock_int(9),
+                                                         x,
+                                                         x,
+                                                         x,
+                                                         x,
+                                                         x,
+                                                         rowlock_text("1/1"),
+                                                         x,
+                                                         x};
+    rowlock_table *other;
+    begin("sqlite");
+    script_next(OP_TABLE, ANSWER(.cells = half, .width = 12, .rows = 1));
+    tap_is_int(rowlock_table_open(db, about, &other), ROWLOCK_ESERVER,
+               "a table of which not all is told");
+    script_next(OP_TABLE, ANSWER(.cells = half, .width = 2, .rows = 1));
+    tap_is_int(rowlock_table_open(db, about, &other), ROWLOCK_ESERVER, "or with too few columns");
+    end();
+}
+
 int main(void)
 {
     script_home("sqlite");
     test_plays();
     test_adopted();
     test_told_and_undone();
+    test_table();
     return tap_done();
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Walks through a table of a few rows that stands here: what is sent in which order, checkpoints that
- * another table has left, and answers that no server gives. Real tables are in walk.c, requests lost on a real
- * network in served_lost_rows.c, memory in memory_rows.c.
- */
+ * Walks through a table of a few rows that stands here: what is sent in which order, checkpoints
+ * that another table has left, and answers that no server gives. Real tables are in walk.c,
+ * requests lost on a real network in lost_rows.c, memory in memory_rows.c. */
 #include "backend_script.h"
 #include "quick.h"
 #include "tap.h"
@@ -25,8 +24,6 @@ static struct {
 
 static rowlock_db *db;
 static rowlock_table *table;
-
-/* ---- what the database answers */
 
 static void give_cells(struct rlk_query *query, int64_t id)
 {
@@ -70,16 +67,12 @@ static void give_update(struct rlk_query *query)
 
 static void give_checkpoint(struct rlk_query *query)
 {
-    const rowlock_value cells[] = {rowlock_int(world.step),
-                                   rowlock_text(world.position),
-                                   rowlock_text(world.pending),
-                                   rowlock_int(0),
-                                   rowlock_int(0),
-                                   rowlock_int(0),
-                                   rowlock_int(0),
-                                   rowlock_int(0)};
+    rowlock_value cells[8] = {rowlock_int(world.step), rowlock_text(world.position),
+                              rowlock_text(world.pending)};
+    for (int i = 3; i < COUNT(cells); i++)
+        cells[i] = rowlock_int(0);
     if (world.begun)
-        query->each(query->context, cells, sizeof cells / sizeof cells[0]);
+        query->each(query->context, cells, COUNT(cells));
 }
 
 static void take_checkpoint(struct rlk_query *query)
@@ -95,8 +88,6 @@ static void end_checkpoint(struct rlk_query *query)
     query->changed = world.begun;
     world.begun = false;
 }
-
-/* ---- a walk */
 
 static int each(void *context, const rowlock_row *row, rowlock_value *values)
 {
@@ -140,12 +131,8 @@ static void end(void)
 
 static int walk(rowlock_walk_report *report)
 {
-    rowlock_walk_options how = ROWLOCK_WALK_OPTIONS_INIT;
-    how.name = "reprice";
-    how.each = each;
-    how.chunk = 3;
-    how.wait_ms = 1000;
-    return rowlock_walk(table, &how, report);
+    return rowlock_walk(
+        table, OPTIONS(walk, .name = "reprice", .each = each, .chunk = 3, .wait_ms = 1000), report);
 }
 
 static void is_written(void)
@@ -205,50 +192,70 @@ static void test_lost_for_good(void)
     end();
 }
 
-/* ---- checkpoints */
-
-static void set_checkpoint(const char *position, const char *pending)
+/* A position and, behind "|", what is pending. */
+static void set_checkpoint(const char *text)
 {
+    static char position[100];
+    snprintf(position, sizeof position, "%s", text);
+    char *bar = strchr(position, '|');
+    *bar = '\0';
     world.begun = true;
     world.step = 4;
     world.position = position;
-    world.pending = pending;
+    world.pending = bar + 1;
 }
+
+/* Of another table or key, or keys that end too early. */
+#define SHAPES                                                                                   \
+    HEAD "i3 i4\n|", HEAD "t33\n|", HEAD "i3\n|t33\n", HEAD "x00\n|", HEAD "i3|", HEAD "i3 \n|", \
+        HEAD "zebra\n|", HEAD "\n|", HEAD "i3\n|i2 ", HEAD "i\n|", HEAD "i3x\n|", HEAD "n\n|",   \
+        HEAD "|i", HEAD "|i1", HEAD "|x", HEAD "|t6", HEAD "|i1 ", HEAD "|\n", HEAD "|i1\ni",    \
+        "\"home\".\"prices\" (\"id\")|", "\"home\".\"prices\" (\"id\", \"b\")\ni3\n|",           \
+        "\"home\".\"price\" (\"id\")\ni3\n|", "\"away\".\"prices\" (\"id\")\ni3\n|", "i3\n|", "|"
 
 static void test_other_shapes(void)
 {
-    static const struct {
-        const char *position, *pending;
-    } all[] = {{HEAD "i3 i4\n", ""},
-               {HEAD "t33\n", ""},
-               {HEAD "i3\n", "t33\n"},
-               {HEAD "x00\n", ""},
-               {HEAD "i3", ""},
-               {HEAD "i3 \n", ""},
-               {HEAD "zebra\n", ""},
-               {HEAD "\n", ""},
-               {HEAD "i3\n", "i2 "},
-               {HEAD "i\n", ""},
-               {HEAD "i3x\n", ""},
-               {HEAD "n\n", ""},
-               {"\"home\".\"prices\" (\"id\")", ""},
-               {"\"home\".\"prices\" (\"id\", \"b\")\ni3\n", ""},
-               {"\"home\".\"price\" (\"id\")\ni3\n", ""},
-               {"\"away\".\"prices\" (\"id\")\ni3\n", ""},
-               {"i3\n", ""},
-               {"", ""}};
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+    static const char *const all[] = {SHAPES};
+    for (size_t i = 0; i < COUNT(all); i++) {
         begin();
-        set_checkpoint(all[i].position, all[i].pending);
+        set_checkpoint(all[i]);
         tap_is_int(walk(NULL), ROWLOCK_EINVAL, "checkpoint %zu is of another table or key", i);
         tap_ok(strstr(why(db), "restart") != NULL, "what can be done is said");
-        rowlock_error err = ROWLOCK_ERROR_INIT;
-        rowlock_db_error(db, &err);
-        tap_is_str(err.action, "walk 'prices'", "of the walk, and not of its lock");
+        tap_is_str(error_of(db).action, "walk 'prices'", "of the walk, and not of its lock");
         tap_is_int(script_count(OP_ROW_UPDATE), 0, "nothing is written");
         tap_ok(world.begun, "it is left as it is");
         end();
     }
+}
+
+static void test_misfits(void)
+{
+    rowlock_value rows[12], nulls[8] = {rowlock_int(1), rowlock_null(), rowlock_null()};
+    for (int i = 0; i < 4; i++) {
+        rows[3 * i] = rowlock_int(i + 1);
+        rows[3 * i + 1] = rowlock_int(0);
+        rows[3 * i + 2] = rowlock_int(VERSION);
+    }
+    for (int i = 3; i < 8; i++)
+        nulls[i] = rowlock_int(0);
+    begin();
+    script_next(OP_WALK_LOAD, ANSWER(ROWS(2, rowlock_int(1), rowlock_text(HEAD))));
+    tap_is_int(walk(NULL), ROWLOCK_ESCHEMA, "a checkpoint with too few columns");
+    script_next(OP_WALK_LOAD, ANSWER(.cells = nulls, .width = 8, .rows = 1));
+    tap_is_int(walk(NULL), ROWLOCK_ESCHEMA, "one that is NULL");
+    script_next(OP_ROWS_PAGE, ANSWER(.cells = rows, .width = 3, .rows = 4));
+    tap_is_int(walk(NULL), ROWLOCK_ESERVER, "a page with more rows than were asked for");
+    script_next(OP_ROWS_PAGE, ANSWER(.cells = rows, .width = 2, .rows = 1));
+    tap_is_int(walk(NULL), ROWLOCK_ESERVER, "one without versions");
+    script_next(OP_ROWS_PAGE, ANSWER(.cells = rows, .width = 3, .rows = 3));
+    script_next(OP_ROWS_PAGE, ANSWER(.cells = rows, .width = 3, .rows = 3));
+    int before = script_count(OP_ROWS_PAGE);
+    tap_is_int(walk(NULL), ROWLOCK_ESERVER, "one that ends where the one before it ended");
+    tap_is_int(script_count(OP_ROWS_PAGE) - before, 2, "is not asked for again");
+    world.begun = false;
+    script_always(OP_ROWS_COUNT, ANSWER(ROWS(1, rowlock_text("many"))));
+    tap_is_int(walk(NULL), ROWLOCK_ESERVER, "a number of rows that is none");
+    end();
 }
 
 /* What each() says is not taken for a result of the database. */
@@ -256,9 +263,9 @@ static void test_stopping_late(void)
 {
     static const int answers[] = {-117, ROWLOCK_EUNCERTAIN, ROWLOCK_ECONN, ROWLOCK_EINVAL,
                                   ROWLOCK_ESERVER};
-    for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++) {
+    for (size_t i = 0; i < COUNT(answers); i++) {
         begin();
-        set_checkpoint(HEAD "i7\n", "i2\n");
+        set_checkpoint(HEAD "i7\n|i2\n");
         world.stops = 2;
         world.stops_with = answers[i];
         tap_is_int(walk(NULL), answers[i], "stopped with %d at a row that comes late", answers[i]);
@@ -282,8 +289,6 @@ static void test_carried_on(void)
     tap_is_int(script_count(OP_ROW_UPDATE), 3, "nothing is written after that");
     end();
 }
-
-/* ---- cancels */
 
 static enum script_op cancelled_at;
 
@@ -329,11 +334,13 @@ static void test_cancelled(void)
 int main(void)
 {
     script_home("sqlite");
+    alarm(60); /* a call that never ends ends here */
     test_order();
     test_cut_page();
     test_refused();
     test_lost_for_good();
     test_other_shapes();
+    test_misfits();
     test_stopping_late();
     test_carried_on();
     test_cancelled();

@@ -17,8 +17,6 @@ struct manual {
     int blocks_run;
 };
 
-/* ---- the document */
-
 static char *read_document(void)
 {
     static const char path[] = "docs/VERSIONS.md";
@@ -101,15 +99,6 @@ static int blocks_of(const struct manual *m)
     return count;
 }
 
-/* ---- the table */
-
-static void make_prices(const struct manual *m)
-{
-    site_table(&m->s, "prices",
-               "id BIGINT PRIMARY KEY, price DECIMAL(10,2), note VARCHAR(50), seen BIGINT");
-    site_run(&m->s, "INSERT INTO prices (id, price) VALUES (42, 19.90), (43, 5), (44, 7)");
-}
-
 static void version_is(const struct manual *m, int id, const char *want, const char *what)
 {
     site_finds(&m->s, want, what, "SELECT version FROM prices WHERE id = %d", id);
@@ -127,8 +116,6 @@ static rowlock_table *open_prices(const struct manual *m)
     return must_open_table(&m->s, "prices", NAMES("price"));
 }
 
-/* ---- a column */
-
 static void ask_file_of(const struct manual *m, char *out, size_t cap)
 {
     snprintf(out, cap, "%s", "not asked");
@@ -139,7 +126,9 @@ static void ask_file_of(const struct manual *m, char *out, size_t cap)
 static void add_column(struct manual *m)
 {
     char before[40], after[40];
-    make_prices(m);
+    site_table(&m->s, "prices",
+               "id BIGINT PRIMARY KEY, price DECIMAL(10,2), note VARCHAR(50), seen BIGINT");
+    site_run(&m->s, "INSERT INTO prices (id, price) VALUES (42, 19.90), (43, 5), (44, 7)");
     ask_file_of(m, before, sizeof before);
     run_block(m, "column");
     ask_file_of(m, after, sizeof after);
@@ -150,8 +139,6 @@ static void add_column(struct manual *m)
     row_becomes(&m->s, t, UPDATE, 42, price_of("19.90"), 1, ROWLOCK_OK, 2,
                 "what a writer without versions did is not noticed yet, and");
 }
-
-/* ---- a trigger for those who do not know it */
 
 /* The three rows are changed at once, the second with a version that it has not. */
 static void change_three(const struct manual *m, rowlock_table *t, enum op op, int step,
@@ -216,8 +203,6 @@ static void first_batch_of_a_session(struct manual *m)
     rowlock_db_close(own.db);
 }
 
-/* ---- a trigger that always adds one */
-
 static void always(const struct manual *m)
 {
     bool exact = is_postgres(m->s.c); /* it alone tells what triggers made of the row */
@@ -241,8 +226,6 @@ static void always(const struct manual *m)
         site_run(&m->s, "DROP FUNCTION always()");
 }
 
-/* ---- columns that do not count */
-
 static void some_columns(struct manual *m)
 {
     site_run(&m->s, "INSERT INTO prices (id, price, version) VALUES (60, 1, 1)");
@@ -261,8 +244,6 @@ static void some_columns(struct manual *m)
     change_three(m, t, INSERT, 0, "EXISTS, EXISTS, EXISTS", "an insert of three");
 }
 
-/* ---- first versions */
-
 static void first_versions(struct manual *m)
 {
     run_block(m, "default");
@@ -271,8 +252,6 @@ static void first_versions(struct manual *m)
                CLOCK_VERSION,
            "a row that is made in plain SQL begins at the clock");
 }
-
-/* ---- by hand */
 
 static void price_is(const struct manual *m, const char *want, const char *what)
 {
@@ -347,10 +326,8 @@ void contract_triggers(const struct contract *c)
         by_xmin(&m);
     by_one_statement(&m);
     tap_is_int(m.blocks_run, blocks_of(&m), "every block of the document was run");
-    site_run(&m.s, "DROP TABLE prices");
-    site_run(&m.s, "DROP TABLE stock");
     if (is_postgres(c))
-        site_run(&m.s, "DROP FUNCTION move_version()");
+        site_run(&m.s, "DROP FUNCTION move_version() CASCADE");
     site_close(&m.s);
     free(m.text);
 }

@@ -93,14 +93,6 @@ static rowlock_value value_of(const struct site *s, const char *words)
     }
 }
 
-static rowlock_value value_back(const struct site *s, const char *words)
-{
-    const char *arrow = strstr(words, " => ");
-    return value_of(s, arrow ? arrow + 4 : words);
-}
-
-/* ---- comparing */
-
 /* What a value does not use of itself is zero. */
 static bool equals(const rowlock_value *a, const rowlock_value *b)
 {
@@ -139,8 +131,6 @@ static bool row_has(rowlock_table *t, int64_t id, const rowlock_value *want)
     return false;
 }
 
-/* ---- a column */
-
 static rowlock_table *open_values(const struct site *s, const char *set)
 {
     return must_describe(s, TABLE(.name = "typ_values", .key = NAMES("id"), .columns = NAMES("v"),
@@ -175,7 +165,7 @@ static int send(rowlock_table *t, enum op op, const struct values *all, int shif
 static void good_values(const struct site *s, rowlock_table *t, const char *type,
                         const struct values *all, bool by_set)
 {
-    rowlock_table *set = by_set ? open_values(s, "v = ?") : NULL;
+    OWNED(table) rowlock_table *set = by_set ? open_values(s, "v = ?") : NULL;
     const struct {
         rowlock_table *t;
         enum op op;
@@ -193,7 +183,6 @@ static void good_values(const struct site *s, rowlock_table *t, const char *type
             tap_is_int(right, all->count, "and each value is read back");
         }
     }
-    rowlock_table_close(set);
 }
 
 static bool is_refusal(int result)
@@ -232,16 +221,15 @@ static void bad_value(const struct site *s, rowlock_table *t, const char *type,
 
 static void try_column(const struct site *s, const struct trial *trial)
 {
-    char columns[300];
     struct values all = {.count = 0};
     stored = 0;
     for (; trial->good[all.count]; all.count++) {
-        all.in[all.count] = value_of(s, trial->good[all.count]);
-        all.back[all.count] = value_back(s, trial->good[all.count]);
+        const char *words = trial->good[all.count], *arrow = strstr(words, " => ");
+        all.in[all.count] = value_of(s, words);
+        all.back[all.count] = value_of(s, arrow ? arrow + 4 : words);
     }
-    snprintf(columns, sizeof columns, "id INT PRIMARY KEY, v %s NULL, version BIGINT NOT NULL",
-             trial->type);
-    site_table(s, "typ_values", columns);
+    site_table(s, "typ_values",
+               textf("id INT PRIMARY KEY, v %s NULL, version BIGINT NOT NULL", trial->type));
     OWNED(table) rowlock_table *t = open_values(s, NULL);
     good_values(s, t, trial->type, &all, trial->databases & BY_SET);
     for (int i = 0; trial->bad[i]; i++) {
@@ -249,8 +237,6 @@ static void try_column(const struct site *s, const struct trial *trial)
         bad_value(s, t, trial->type, &bad);
     }
 }
-
-/* ---- columns */
 
 #define HOSTILE                                                                                  \
     "text it's \"quoted\"", "text back\\slash\\\\ \\n \\u0041 \\x", "text {brace},{,}",          \
@@ -458,12 +444,9 @@ static void columns(const struct site *s)
     for (int i = 0; i < COUNT(trials); i++)
         if (trials[i].databases & database_of(s->c))
             try_column(s, &trials[i]);
-    site_run(s, "DROP TABLE typ_values");
     if (is_postgres(s->c))
         own_types(s, false);
 }
-
-/* ---- keys */
 
 struct key_trial {
     int databases;
@@ -475,7 +458,6 @@ struct key_trial {
 
 static void try_key(const struct site *s, const struct key_trial *k)
 {
-    char columns[300];
     rowlock_value keys[4];
     rowlock_change changes[4];
     stored = 0;
@@ -483,9 +465,7 @@ static void try_key(const struct site *s, const struct key_trial *k)
         keys[i] = value_of(s, i < 3 ? k->keys[i] : k->none);
         changes[i] = (rowlock_change){.key = &keys[i], .version = FIRST};
     }
-    snprintf(columns, sizeof columns, "k %s NOT NULL PRIMARY KEY, version BIGINT NOT NULL",
-             k->type);
-    site_table(s, "typ_keys", columns);
+    site_table(s, "typ_keys", textf("k %s NOT NULL PRIMARY KEY, version BIGINT NOT NULL", k->type));
     rowlock_table *t =
         must_describe(s, TABLE(.name = "typ_keys", .key = NAMES("k"), .first_version = FIRST));
     is_result(s->db, rowlock_insert(t, changes, 3, NULL), ROWLOCK_OK, "%s: keys inserted", k->type);
@@ -558,8 +538,8 @@ static const struct key_trial key_trials[] = {
     KEY(PG, "SMALLINT", LIST("int 1", "int 32767", "int -32768"), "int 2", NULL),
 };
 
-/* A key of characters that its column does not know is nobody's: not that of a row which has question marks
- * in their place. */
+/* No row has a key of characters that its column does not know, not even a row which has question
+ * marks in their place. */
 static void unknown_characters(const struct site *s)
 {
     rowlock_value known = rowlock_text("a"), unknown = rowlock_text("\xce\xa9");
@@ -593,16 +573,14 @@ static void keys(const struct site *s)
             try_key(s, &key_trials[i]);
     if (is_mysql(s->c))
         unknown_characters(s);
-    site_run(s, "DROP TABLE typ_keys");
 }
 
 /* On a connection of our own, and on one of the application's. */
 void contract_types(const struct contract *c)
 {
     for (int adopted = 0; adopted <= 1; adopted++) {
-        struct site s = adopted ? site_adopt(c) : site_open(c);
+        OWNED(site) struct site s = adopted ? site_adopt(c) : site_open(c);
         columns(&s);
         keys(&s);
-        site_close(&s);
     }
 }

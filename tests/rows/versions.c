@@ -8,15 +8,11 @@
 
 /* ---- outcomes */
 
-static const char *row_text(const struct contract *c)
-{
-    return is_sqlite(c) ? "n || ' ' || coalesce(note, 'NULL') || ' ' || version"
-                        : "CONCAT(n, ' ', COALESCE(note, 'NULL'), ' ', version)";
-}
-
 static void row_is(const struct site *s, int id, const char *want, const char *what)
 {
-    site_finds(s, want, what, "SELECT %s FROM ver_rows WHERE id = %d", row_text(s->c), id);
+    const char *row = is_sqlite(s->c) ? "n || ' ' || coalesce(note, 'NULL') || ' ' || version"
+                                      : "CONCAT(n, ' ', COALESCE(note, 'NULL'), ' ', version)";
+    site_finds(s, want, what, "SELECT %s FROM ver_rows WHERE id = %d", row, id);
 }
 
 static void make_rows(const struct site *s)
@@ -125,7 +121,7 @@ static void misuse(const struct site *s, rowlock_table *t)
 
 static void outcomes(const struct contract *c)
 {
-    struct site s = site_open(c);
+    OWNED(site) struct site s = site_open(c);
     make_rows(&s);
     rowlock_table *t = must_describe(&s, TABLE(.name = "ver_rows", .key = NAMES("id"),
                                                .columns = NAMES("n", "note"), .first_version = 70));
@@ -134,15 +130,14 @@ static void outcomes(const struct contract *c)
     misuse(&s, t);
     rowlock_table_close(t);
     rowlock_table_close(NULL);
-    site_close(&s);
 }
 
-/* A row that was deleted and made again is another: nobody takes it for the one he read. */
+/* A row that was deleted and made again is another: it is not taken for the one read before. */
 static void first_versions(const struct contract *c)
 {
-    struct site s = site_open(c);
+    OWNED(site) struct site s = site_open(c);
     make_rows(&s);
-    rowlock_table *t = must_open_table(&s, "ver_rows", NULL);
+    OWNED(table) rowlock_table *t = must_open_table(&s, "ver_rows", NULL);
     rowlock_value key = rowlock_int(7);
     rowlock_change change = {.key = &key};
     int64_t before = db_int(c->raw, c->url, "SELECT %s", c->raw->clock);
@@ -154,22 +149,19 @@ static void first_versions(const struct contract *c)
         first = change.version = change.current;
         is_result(s.db, rowlock_remove(t, &change, 1, NULL), ROWLOCK_OK, "and removed");
     }
-    rowlock_table_close(t);
-    site_close(&s);
 }
 
 /* ---- keys and names */
 
 static void make_keys(const struct site *s)
 {
-    char columns[300];
-    snprintf(columns, sizeof columns,
-             "a INT NOT NULL, b VARCHAR(20) NOT NULL, c %s NOT NULL, n INT, version INT NOT NULL, "
-             "UNIQUE (c, a, b), UNIQUE (a, n)",
-             is_mysql(s->c)      ? "VARBINARY(20)"
-             : is_postgres(s->c) ? "BYTEA"
-                                 : "BLOB");
-    site_table(s, "ver_keys", columns);
+    site_table(
+        s, "ver_keys",
+        textf("a INT NOT NULL, b VARCHAR(20) NOT NULL, c %s NOT NULL, n INT, version INT NOT NULL, "
+              "UNIQUE (c, a, b), UNIQUE (a, n)",
+              is_mysql(s->c)      ? "VARBINARY(20)"
+              : is_postgres(s->c) ? "BYTEA"
+                                  : "BLOB"));
 }
 
 /* Only the one at changed is of version 2 and has 77. */
@@ -190,9 +182,10 @@ static void keys_are(const struct site *s, rowlock_table *t, const rowlock_value
 
 static void composite_keys(const struct contract *c)
 {
-    struct site s = site_open(c);
+    OWNED(site) struct site s = site_open(c);
     static const char bytes[] = {'a', 0, '\\', '\''}, others[] = {'a', 0, '\\', '"'};
     make_keys(&s);
+    OWNED(table)
     rowlock_table *t = must_describe(&s, TABLE(.name = "ver_keys", .key = NAMES("a", "b", "c"),
                                                .columns = NAMES("n"), .first_version = 1));
     const rowlock_value *keys[] = {
@@ -212,8 +205,6 @@ static void composite_keys(const struct contract *c)
     keys_are(&s, t, keys, COUNT(keys), 1);
     becomes(&s, t, REMOVE, (rowlock_change){.key = keys[3], .version = 1}, ROWLOCK_OK, 0, "one");
     site_finds(&s, "3", "and no other", "SELECT count(*) FROM ver_keys");
-    rowlock_table_close(t);
-    site_close(&s);
 }
 
 static const char ODD_TABLE[] = "we\"ird {set} `%s` 'q' ?";
@@ -296,7 +287,7 @@ static void use_odd_names(const struct site *s, const char *schema)
 
 static void odd_names(const struct contract *c)
 {
-    struct site own = site_open(c), adopted = site_adopt(c);
+    OWNED(site) struct site own = site_open(c), adopted = site_adopt(c);
     char schema[200], ignored[200], sql[300];
     quote_into(schema, ODD_SCHEMA, is_mysql(c) ? '`' : '"');
     use_odd_names(&own, NULL);
@@ -311,8 +302,6 @@ static void odd_names(const struct contract *c)
     use_odd_names(&adopted, ODD_SCHEMA);
     if (!is_sqlite(c))
         site_run(&own, "%s", sql);
-    site_close(&own);
-    site_close(&adopted);
 }
 
 /* ---- versions up to the last */
@@ -398,32 +387,28 @@ static void narrow_first(const struct site *s, const struct width *w)
 
 static void all_widths(const struct contract *c)
 {
-    struct site s = site_open(c);
+    OWNED(site) struct site s = site_open(c);
     for (const struct width *w = widths(c); w->type; w++) {
-        char columns[100];
-        snprintf(columns, sizeof columns, "id INT PRIMARY KEY, n INT, version %s NOT NULL",
-                 w->type);
-        site_table(&s, "ver_width", columns);
+        site_table(&s, "ver_width",
+                   textf("id INT PRIMARY KEY, n INT, version %s NOT NULL", w->type));
         site_run(&s, "INSERT INTO ver_width VALUES (1, 0, %lld), (2, 0, 0)",
                  (long long)w->last - 1);
-        rowlock_table *t = must_open_table(&s, "ver_width", NAMES("n"));
+        OWNED(table) rowlock_table *t = must_open_table(&s, "ver_width", NAMES("n"));
         last_version(&s, t, w);
         narrow_first(&s, w);
-        rowlock_table_close(t);
     }
-    site_close(&s);
 }
 
 /* What no 64 bits can hold was not written by us, and is not taken for anything else. */
 static void beyond_the_last(const struct contract *c)
 {
-    struct site s = site_open(c);
+    OWNED(site) struct site s = site_open(c);
     rowlock_value keys[2] = {rowlock_int(1), rowlock_int(2)};
     rowlock_change changes[2] = {{.key = &keys[0]}, {.key = &keys[1]}};
     rowlock_row row;
     site_table(&s, "ver_width", "id INT PRIMARY KEY, n INT, version BIGINT UNSIGNED NOT NULL");
     site_run(&s, "INSERT INTO ver_width VALUES (1, 0, 9223372036854775808), (2, 0, 0)");
-    rowlock_table *t = must_open_table(&s, "ver_width", NAMES("n"));
+    OWNED(table) rowlock_table *t = must_open_table(&s, "ver_width", NAMES("n"));
     is_result(s.db, rowlock_read(t, &keys[0], 0, &row), ROWLOCK_EINVAL, "a version of 2^63");
     for (size_t n = 1; n <= 2; n++) {
         is_result(s.db, rowlock_expect(t, changes, n, NULL), ROWLOCK_EINVAL, "is no version");
@@ -432,8 +417,6 @@ static void beyond_the_last(const struct contract *c)
     }
     site_finds(&s, "9223372036854775808", "it is as it was",
                "SELECT version FROM ver_width WHERE id = 1");
-    rowlock_table_close(t);
-    site_close(&s);
 }
 
 /* ---- the application's own SQL */
@@ -464,7 +447,7 @@ static void use_set(const struct site *s, const struct own_sql *own)
 
 static void own_sql(const struct contract *c)
 {
-    struct site s = site_open(c);
+    OWNED(site) struct site s = site_open(c);
     make_rows(&s);
     if (is_postgres(c))
         site_run(&s, "ALTER TABLE ver_rows ADD doc jsonb DEFAULT '{\"a\": 1}'");
@@ -487,13 +470,12 @@ static void own_sql(const struct contract *c)
         use_set(&s, &postgres[i]);
     if (is_mysql(c))
         use_set(&s, &mysql);
-    site_close(&s);
 }
 
 /* The application's SQL may be wrong; then nothing is changed. */
 static void wrong_sql(const struct contract *c)
 {
-    struct site s = site_open(c);
+    OWNED(site) struct site s = site_open(c);
     static const char *const wrong[] = {"nosuch = ?", "n = = ?", "n = nosuch(?)", "id = id, n = (?",
                                         "n = ?; DELETE FROM ver_rows"};
     make_rows(&s);
@@ -506,7 +488,6 @@ static void wrong_sql(const struct contract *c)
         rowlock_table_close(t);
     }
     row_is(&s, 1, "10 one 5", "and the row as it was");
-    site_close(&s);
 }
 
 /* ---- tables that are refused */
@@ -644,20 +625,12 @@ static void generated_version(const struct site *s)
 
 static void tables_refused(const struct contract *c)
 {
-    struct site s = site_open(c);
+    OWNED(site) struct site s = site_open(c);
     make_rows(&s);
     wrong_options(&s);
     wrong_keys(&s);
     generated_version(&s);
     a_view(&s);
-    site_close(&s);
-}
-
-static void drop_tables_of_ours(const struct contract *c)
-{
-    static const char *const names[] = {"ver_rows", "ver_keys", "ver_width", "ver_bad"};
-    for (int i = 0; i < COUNT(names); i++)
-        db_exec(c->raw, c->url, "DROP TABLE IF EXISTS %s", names[i]);
 }
 
 void contract_versions(const struct contract *c)
@@ -672,5 +645,4 @@ void contract_versions(const struct contract *c)
     own_sql(c);
     wrong_sql(c);
     tables_refused(c);
-    drop_tables_of_ours(c);
 }

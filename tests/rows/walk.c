@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A whole table walked by its key: each row is written exactly once, whoever else writes it, deletes it or
- * makes new ones meanwhile, and however often the walk is cut short, be it by SIGKILL.
+ * A whole table walked by its key: each row is written exactly once, even if others write it, delete
+ * it or make new ones meanwhile, and however often the walk is cut short, be it by SIGKILL.
  */
 #include "scene.h"
 #include "tables.h"
@@ -17,13 +17,14 @@ enum { MANY = 10000, SOME = 3000, CHUNK = 250, FEW = 1000, STOPPED = -42 };
 #define NAME "a walk"
 
 /* A walk under test, and what is seen of it. hook() is called for each row before it is computed, and may
- * meddle; it returns what each() shall. */
+ * meddle; it returns what each() is to return. */
 struct tour {
     struct site site;
     rowlock_table *t;
     rowlock_walk_options how;
     rowlock_walk_report report;
-    int (*hook)(struct tour *tour, int64_t id, int64_t n);
+    int (*hook)(struct tour *tour, int64_t id);
+    int64_t n; /* of the row */
     int calls; /* of each() */
     int late; /* of those, for rows that met a conflict */
     int children; /* which callbacks have forked, and which got EMISUSE */
@@ -38,12 +39,12 @@ struct tour {
 };
 
 /* Rows of this table that met a conflict were brought beyond a thousand, and are asked for again after all. */
-static bool is_late(struct tour *tour, int64_t id, int64_t n)
+static bool is_late(struct tour *tour, int64_t id)
 {
     bool again = id <= tour->furthest;
     if (!again)
         tour->furthest = id;
-    if (!tour->die_late || again || n < 1000)
+    if (!tour->die_late || again || tour->n < 1000)
         return again;
     return raw_int(tour->site.c->raw, tour->site.look,
                    "SELECT count(*) FROM rowlock_walks WHERE walked = %d", SOME) > 0;
@@ -54,13 +55,14 @@ static int each(void *context, const rowlock_row *row, rowlock_value *values)
     struct tour *tour = context;
     int64_t id = row->key[0].number;
     tour->calls++;
-    tour->late += is_late(tour, id, row->values[0].number);
+    tour->n = row->values[0].number;
+    tour->late += is_late(tour, id);
     if (tour->calls == tour->stop_at)
         return STOPPED;
     if (tour->die_at && tour->die_at == (tour->die_late ? tour->late : tour->calls))
         raise(SIGKILL);
-    int answer = tour->hook ? tour->hook(tour, id, row->values[0].number) : 0;
-    values[0] = rowlock_int(row->values[0].number + 1);
+    int answer = tour->hook ? tour->hook(tour, id) : 0;
+    values[0] = rowlock_int(tour->n + 1);
     return answer;
 }
 
@@ -100,7 +102,6 @@ static void on_failed(void *context, const rowlock_row *row, int result, const c
 static struct tour tour_over(const struct contract *c, const char *schema, const char *name,
                              const char *const *key)
 {
-    rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
     struct tour tour = {.site = site_open(c), .furthest = INT64_MIN, .consistent = true};
     tour.how = (rowlock_walk_options)ROWLOCK_WALK_OPTIONS_INIT;
     tour.report = (rowlock_walk_report)ROWLOCK_WALK_REPORT_INIT;
@@ -109,11 +110,8 @@ static struct tour tour_over(const struct contract *c, const char *schema, const
     tour.how.each = each;
     tour.how.progress = on_progress;
     tour.how.failed = on_failed;
-    about.schema = schema;
-    about.name = name;
-    about.key = key;
-    about.columns = NAMES("n");
-    tour.t = must_describe(&tour.site, &about);
+    tour.t = must_describe(&tour.site, OPTIONS(table, .schema = schema, .name = name, .key = key,
+                                               .columns = NAMES("n")));
     return tour;
 }
 
@@ -122,6 +120,7 @@ static struct tour tour_open(const struct contract *c)
     return tour_over(c, NULL, "walk_rows", NAMES("id"));
 }
 
+#define owned_tour_ends tour_close
 static void tour_close(struct tour *tour)
 {
     rowlock_table_close(tour->t);
@@ -140,24 +139,17 @@ static void goes(struct tour *tour, int want, const char *what)
     is_result(tour->site.db, result, want, "%s", what);
 }
 
-#define DIGIT                                                                                    \
-    "(SELECT 0 AS d UNION ALL SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3 UNION ALL SELECT 4" \
-    " UNION ALL SELECT 5 UNION ALL SELECT 6 UNION ALL SELECT 7 UNION ALL SELECT 8 UNION ALL "    \
-    "SELECT 9)"
-
-static const char fill[] = "INSERT INTO walk_rows (id, n, version) SELECT i, 0, 1 FROM (SELECT 1 + "
-                           "a.d + 10 * b.d + 100 * c.d + 1000 * e.d AS i FROM " DIGIT " a, " DIGIT
-                           " b, " DIGIT " c, " DIGIT " e) numbers WHERE i <= %d";
-
 static void make_rows(const struct contract *c, int count)
 {
-    struct site s = site_open(c);
+    OWNED(site) struct site s = site_open(c);
     site_table(&s, "walk_rows",
                "id BIGINT PRIMARY KEY, n BIGINT NOT NULL CHECK (n < 2000), note VARCHAR(40), "
                "version BIGINT NOT NULL");
-    site_run(&s, fill, count);
+    site_run(&s,
+             "INSERT INTO walk_rows (id, n, version) SELECT i + 1, 0, 1 FROM " NUMBERS
+             " WHERE i < %d",
+             count);
     site_run(&s, "DELETE FROM rowlock_walks");
-    site_close(&s);
 }
 
 /* Each was written once, not counting what others have added in thousands. */
@@ -177,12 +169,6 @@ static void nothing_left(const struct contract *c)
     tap_is_int(rows_of(c, NAME), 0, "and the lock released");
 }
 
-static void tour_ends(struct tour *tour)
-{
-    nothing_left(tour->site.c);
-    tour_close(tour);
-}
-
 static void report_is(const struct tour *tour, int64_t rows, int64_t left, int64_t conflicts,
                       int64_t failed)
 {
@@ -200,26 +186,24 @@ static void report_is(const struct tour *tour, int64_t rows, int64_t left, int64
 /* ---- what is done to rows while they are walked by */
 
 /* The odd ones, and whole chunks. */
-static int leave_some(struct tour *tour, int64_t id, int64_t n)
+static int leave_some(struct tour *tour, int64_t id)
 {
-    (void)n;
     (void)tour;
     return id % 2 || id > 9000 ? 1 : 0;
 }
 
 /* Another writes each tenth row after it was read, once. */
-static int interfere(struct tour *tour, int64_t id, int64_t n)
+static int interfere(struct tour *tour, int64_t id)
 {
-    if (id % 10 == 7 && n == 0)
+    if (id % 10 == 7 && tour->n == 0)
         site_run(&tour->site,
                  "UPDATE walk_rows SET n = n + 1000, version = version + 1 WHERE id = %" PRId64,
                  id);
     return 0;
 }
 
-static int move_rows(struct tour *tour, int64_t id, int64_t n)
+static int move_rows(struct tour *tour, int64_t id)
 {
-    (void)n;
     const struct site *s = &tour->site;
     if (id == 10 && tour->late == 0) {
         site_run(s, "DELETE FROM walk_rows WHERE id IN (20, 30, 2000)");
@@ -254,23 +238,20 @@ static int misfit(void *context, const rowlock_row *row, rowlock_value *values)
     return answer;
 }
 
-static int walk_inside(struct tour *tour, int64_t id, int64_t n)
+static int walk_inside(struct tour *tour, int64_t id)
 {
-    (void)n;
     if (id != 1)
         return 0;
-    struct tour second = tour_open(tour->site.c);
+    OWNED(tour) struct tour second = tour_open(tour->site.c);
     goes(&second, ROWLOCK_BUSY, "another of the same name meanwhile");
     second.how.wait_ms = 20;
     goes(&second, ROWLOCK_TIMEOUT, "or one that waits, but not long enough");
     tap_is_int(second.calls, 0, "walks by nothing");
-    tour_close(&second);
     return 0;
 }
 
-static int outlast(struct tour *tour, int64_t id, int64_t n)
+static int outlast(struct tour *tour, int64_t id)
 {
-    (void)n;
     (void)tour;
     if (id == 300 || id == 301)
         /* Time: the lease ends by the real clock. It must survive a longer wait, too. */
@@ -280,11 +261,11 @@ static int outlast(struct tour *tour, int64_t id, int64_t n)
 
 /* Rows 7 and 17 met a conflict, and 7 is deleted. When 17 is computed again, in a transaction that has found that
  * out, the server ends its connection. */
-static int cut_off(struct tour *tour, int64_t id, int64_t n)
+static int cut_off(struct tour *tour, int64_t id)
 {
     const struct site *s = &tour->site;
-    if ((id == 7 || id == 17) && n == 0)
-        interfere(tour, id, n);
+    if ((id == 7 || id == 17) && tour->n == 0)
+        interfere(tour, id);
     if (id == 900)
         site_run(s, "DELETE FROM walk_rows WHERE id = 7");
     if (tour->late != 1 || id != 17)
@@ -300,44 +281,41 @@ static int cut_off(struct tour *tour, int64_t id, int64_t n)
     return 0;
 }
 
-static int break_lock(struct tour *tour, int64_t id, int64_t n)
+static int break_lock(struct tour *tour, int64_t id)
 {
-    (void)n;
     if (id != 300)
         return 0;
-    rowlock_db *db = must_open(tour->site.c->url);
+    OWNED(db) rowlock_db *db = must_open(tour->site.c->url);
     is_result(db, rowlock_break(db, NAME, 0, NULL), ROWLOCK_OK, "somebody breaks the lock");
-    rowlock_db_close(db);
     return 0;
 }
 
 /* A lock is acquired in steps. The walk is cancelled between its grant and the last step. */
-static int cancel_inside(struct tour *tour, int64_t id, int64_t n)
+static int cancel_inside(struct tour *tour, int64_t id)
 {
     rowlock_db *db = tour->site.db;
-    (void)n;
     if (id != 300)
         return 0;
-    rowlock_lock *lock = must_lock(db, "inside of a walk");
-    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-    how.wait_ms = 1000;
-    is_result(db, rowlock_acquire_start(lock, &how), ROWLOCK_OK, "another lock is started");
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "inside of a walk");
+    is_result(db, rowlock_acquire_start(lock, OPTIONS(acquire, .wait_ms = 1000)), ROWLOCK_OK,
+              "another lock is started");
     struct pollfd ended = {.fd = rowlock_acquire_fd(lock), .events = POLLIN};
     poll(&ended, 1, -1);
     rowlock_cancel(db);
     is_result(db, rowlock_acquire_step(lock), ROWLOCK_OK, "and is held");
-    rowlock_lock_close(lock);
     return 0;
 }
 
 /* ---- walks from the first row to the last */
+
+#define WRITTEN_ONCE "SELECT count(*) FROM walk_rows WHERE n = 1 AND version = 2"
 
 static const struct trip {
     const char *what;
     int rows, ttl_ms;
     bool usual_chunks; /* as many rows in a chunk as there are without a number */
     bool wants_server;
-    int (*hook)(struct tour *tour, int64_t id, int64_t n);
+    int (*hook)(struct tour *tour, int64_t id);
     int (*each)(void *context, const rowlock_row *row, rowlock_value *values);
     int left, conflicts, failed; /* as reported; all others are written */
     int again; /* rows asked for again, at the end */
@@ -353,8 +331,7 @@ static const struct trip {
     {"beside a writer", .rows = SOME, .hook = interfere, .conflicts = SOME / 10, .again = SOME / 10,
      .finds = {{"300", "the writer's work is there",
                 "SELECT count(*) FROM walk_rows WHERE n = 1001 AND version = 3"},
-               {"2700", "all others are written once",
-                "SELECT count(*) FROM walk_rows WHERE n = 1 AND version = 2"}}},
+               {"2700", "all others are written once", WRITTEN_ONCE}}},
     {"while rows come and go: those that were read and then deleted are told of", .rows = SOME,
      .hook = move_rows, .conflicts = 2, .failed = 2, .again = 1, .failed_as = ROWLOCK_GONE,
      .failed_sum = 20 + 40,
@@ -364,27 +341,23 @@ static const struct trip {
                 "SELECT count(*) FROM walk_rows WHERE id = 50000 AND n = 1"},
                {"1", "one made behind is not",
                 "SELECT count(*) FROM walk_rows WHERE id = -5 AND n = 0 AND version = 1"},
-               {"2997", "all others are written once",
-                "SELECT count(*) FROM walk_rows WHERE n = 1 AND version = 2"}}},
+               {"2997", "all others are written once", WRITTEN_ONCE}}},
     /* 508 is computed late, and once more in the transaction that writes rows one by one. */
     {"rows that the table refuses", .rows = FEW, .each = too_much, .conflicts = 1, .failed = 4,
      .again = 2, .failed_as = ROWLOCK_VIOLATION, .failed_sum = 10 + 508 + 777 + 778,
-     .finds = {{"996", "all others are written",
-                "SELECT count(*) FROM walk_rows WHERE n = 1 AND version = 2"},
+     .finds = {{"996", "all others are written", WRITTEN_ONCE},
                {"4", "and they are as they were",
                 "SELECT count(*) FROM walk_rows WHERE (n = 0 AND version = 1) OR (n = 1999 AND "
                 "version = 9)"}}},
     {"a value that its column cannot take", .rows = FEW, .each = misfit, .failed = 1,
      .failed_as = ROWLOCK_EINVAL, .failed_sum = 10,
-     .finds = {{"999", "all others are written",
-                "SELECT count(*) FROM walk_rows WHERE n = 1 AND version = 2"}}},
+     .finds = {{"999", "all others are written", WRITTEN_ONCE}}},
     {"although its connection is lost in the middle of a transaction", .rows = FEW,
      .wants_server = true, .hook = cut_off, .conflicts = 2, .failed = 1, .again = 2,
      .failed_as = ROWLOCK_GONE, .failed_sum = 7,
      .finds = {{"1", "the row that was in conflict is written once",
                 "SELECT count(*) FROM walk_rows WHERE n = 1001 AND version = 3"},
-               {"998", "and so are all others",
-                "SELECT count(*) FROM walk_rows WHERE n = 1 AND version = 2"}}},
+               {"998", "and so are all others", WRITTEN_ONCE}}},
     {"one of two at once", .rows = FEW, .hook = walk_inside},
     {"a chunk that takes longer than the lease, if nobody comes", .rows = FEW, .ttl_ms = SHORT_MS,
      .hook = outlast},
@@ -393,7 +366,7 @@ static const struct trip {
 static void make_trip(const struct contract *c, const struct trip *trip)
 {
     make_rows(c, trip->rows);
-    struct tour tour = tour_open(c);
+    OWNED(tour) struct tour tour = tour_open(c);
     tour.hook = trip->hook;
     tour.how.ttl_ms = trip->ttl_ms;
     if (trip->each)
@@ -414,7 +387,7 @@ static void make_trip(const struct contract *c, const struct trip *trip)
         site_finds(&tour.site, trip->finds[i][0], trip->finds[i][1], "%s", trip->finds[i][2]);
     if (!trip->finds[0][0])
         each_once(c, trip->rows);
-    tour_ends(&tour);
+    nothing_left(c);
 }
 
 /* Its texts are the caller's own, and the same memory may serve for each row. */
@@ -430,8 +403,8 @@ static void texts(const struct contract *c)
 {
     char text[40];
     make_rows(c, FEW);
-    struct tour tour = tour_open(c);
-    rowlock_table *t = must_open_table(&tour.site, "walk_rows", NAMES("note"));
+    OWNED(tour) struct tour tour = tour_open(c);
+    OWNED(table) rowlock_table *t = must_open_table(&tour.site, "walk_rows", NAMES("note"));
     tour.how.each = note_row;
     tour.how.progress = NULL;
     tour.how.failed = NULL;
@@ -441,14 +414,12 @@ static void texts(const struct contract *c)
     const char *wanted = is_sqlite(c) ? "'row ' || id" : "CONCAT('row ', id)";
     tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM walk_rows WHERE note = %s", wanted),
                FEW, "each row has its own");
-    rowlock_table_close(t);
-    tour_close(&tour);
 }
 
 static void misuse(const struct contract *c)
 {
     make_rows(c, 1);
-    struct tour tour = tour_open(c);
+    OWNED(tour) struct tour tour = tour_open(c);
     rowlock_walk_options good = tour.how;
     tour.how.name = NULL;
     goes(&tour, ROWLOCK_EINVAL, "without a name");
@@ -461,21 +432,17 @@ static void misuse(const struct contract *c)
     tour.how.chunk = -1;
     goes(&tour, ROWLOCK_EINVAL, "or shorter than nothing");
     tap_is_int(rowlock_walk(NULL, &good, NULL), ROWLOCK_EMISUSE, "of no table");
-    struct site app = site_adopt(c);
-    rowlock_table *t = must_open_table(&app, "walk_rows", NAMES("n"));
+    OWNED(site) struct site app = site_adopt(c);
+    OWNED(table) rowlock_table *t = must_open_table(&app, "walk_rows", NAMES("n"));
     is_result(app.db, rowlock_walk(t, &good, NULL), ROWLOCK_EMISUSE,
               "on the application's connection");
-    rowlock_table_close(t);
-    site_close(&app);
-    rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
-    about.name = "walk_rows";
-    about.key = NAMES("id");
-    about.set = "n = n + ?";
-    t = must_describe(&tour.site, &about);
-    is_result(tour.site.db, rowlock_walk(t, &good, NULL), ROWLOCK_EMISUSE, "with a set of its own");
-    rowlock_table_close(t);
+    const rowlock_table_options *adds =
+        TABLE(.name = "walk_rows", .key = NAMES("id"), .set = "n = n + ?");
+    OWNED(table) rowlock_table *set = must_describe(&tour.site, adds);
+    is_result(tour.site.db, rowlock_walk(set, &good, NULL), ROWLOCK_EMISUSE,
+              "with a set of its own");
     tap_is_int(tour.calls, 0, "nothing is walked by any of that");
-    tour_ends(&tour);
+    nothing_left(c);
 }
 
 /* ---- cut short */
@@ -484,7 +451,7 @@ static const struct cut {
     const char *what;
     int want;
     int cancel_at, stop_at; /* chunks, calls */
-    int (*hook)(struct tour *tour, int64_t id, int64_t n);
+    int (*hook)(struct tour *tour, int64_t id);
     int rows; /* written until then */
     bool restart;
     bool in_thread; /* the steps of a pool leave no moment between a grant and their end */
@@ -503,15 +470,15 @@ static const struct cut {
 static void cut_short(const struct contract *c, const struct cut *cut)
 {
     make_rows(c, FEW);
-    struct tour tour = tour_open(c);
+    OWNED(tour) struct tour tour = tour_open(c);
     tour.how.chunk = 100;
     tour.cancel_at = cut->cancel_at;
     tour.stop_at = cut->stop_at;
     tour.hook = cut->hook;
     goes(&tour, cut->want, cut->what);
     tap_is_int(tour.report.rows, cut->rows, "it has come as far as it says");
-    tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM walk_rows WHERE n = 1 AND version = 2"),
-               cut->rows, "and nothing was written after that");
+    tap_is_int(db_int(c->raw, c->url, WRITTEN_ONCE), cut->rows,
+               "and nothing was written after that");
     tap_is_int(rows_of(c, NAME), 0, "it has no lock any more");
     tour.hook = NULL;
     tour.how.restart = cut->restart;
@@ -525,15 +492,14 @@ static void cut_short(const struct contract *c, const struct cut *cut)
                    "SELECT SUM(n) FROM walk_rows");
     else
         each_once(c, FEW);
-    tour_ends(&tour);
+    nothing_left(c);
 }
 
 static void does_not_resume(const struct contract *c, const char *name, const char *const *key)
 {
-    struct tour tour = tour_over(c, NULL, name, key);
+    OWNED(tour) struct tour tour = tour_over(c, NULL, name, key);
     goes(&tour, ROWLOCK_EINVAL, "the next walk of this name, over another table or key,");
     tap_ok(strstr(why(tour.site.db), "another table"), "is told so: %s", why(tour.site.db));
-    tour_close(&tour);
 }
 
 /* The checkpoint is of the table that it was made for, by whatever name that is given. */
@@ -541,7 +507,7 @@ static void another_table(const struct contract *c)
 {
     char schema[100] = "main";
     make_rows(c, FEW);
-    struct tour tour = tour_open(c);
+    OWNED(tour) struct tour tour = tour_open(c);
     struct site *s = &tour.site;
     site_table(s, "walk_keys", "id BIGINT PRIMARY KEY, n BIGINT NOT NULL, version BIGINT NOT NULL");
     site_run(s, "INSERT INTO walk_keys SELECT id, n, version FROM walk_rows");
@@ -563,7 +529,7 @@ static void another_table(const struct contract *c)
     goes(&tour, ROWLOCK_OK, "of its own table, with its schema said, it is gone on with");
     tap_is_int(tour.report.resumed, 1, "from where it was");
     each_once(c, FEW);
-    tour_ends(&tour);
+    nothing_left(c);
 }
 
 /* Where a process is killed: at so many calls, or late calls; 0: not at all. */
@@ -575,32 +541,24 @@ struct death {
 static int walk_to_death(void *argument)
 {
     const struct death *death = argument;
-    struct tour tour = tour_open(death->c);
+    OWNED(tour) struct tour tour = tour_open(death->c);
     tour.hook = interfere;
     tour.die_at = death->at ? death->at : death->late_at;
     tour.die_late = death->late_at > 0;
     int result = go(&tour);
-    tour_close(&tour);
     return result == ROWLOCK_OK ? 0 : 1;
-}
-
-/* Nobody waits for the lease of the dead. */
-static void bury(const struct contract *c)
-{
-    OWNED(db) rowlock_db *db = must_open(c->url);
-    is_result(db, rowlock_break(db, NAME, 0, NULL), ROWLOCK_OK, "the dead one's lock is broken");
 }
 
 static void ends_well(const struct contract *c, int resumed)
 {
-    struct tour tour = tour_open(c);
+    OWNED(tour) struct tour tour = tour_open(c);
     tour.hook = interfere;
     goes(&tour, ROWLOCK_OK, "the next walk comes to the end");
     tap_is_int(tour.report.resumed, resumed, "from where the other was");
     tap_is_int(tour.report.rows, SOME, "its report is of the whole");
     tap_is_int(tour.report.written, SOME, "in which each row counts once");
     each_once(c, SOME);
-    tour_ends(&tour);
+    nothing_left(c);
 }
 
 static void killed(const struct contract *c)
@@ -623,18 +581,18 @@ static void killed(const struct contract *c)
             struct death death = {c, cases[i].at[k], cases[i].late_at[k]};
             tap_is_int(child_join(child_start(walk_to_death, &death)), 256 + SIGKILL,
                        "a walk is killed %s", cases[i].what);
-            bury(c);
+            OWNED(db) rowlock_db *db = must_open(c->url);
+            is_result(db, rowlock_break(db, NAME, 0, NULL), ROWLOCK_OK,
+                      "the dead one's lock is broken");
         }
         ends_well(c, cases[i].resumed);
     }
 }
 
-/* ---- keys of all kinds */
-
 /* Cut short again and again: the key goes through the checkpoint each time. */
 static void walk_keys(const struct contract *c, const char *const *key, const char *what)
 {
-    struct tour tour = tour_over(c, NULL, "walk_keys", key);
+    OWNED(tour) struct tour tour = tour_over(c, NULL, "walk_keys", key);
     long long count = db_int(c->raw, c->url, "SELECT count(*) FROM walk_keys");
     int result = STOPPED, runs = 0;
     tour.how.chunk = count > 10 ? 3 : 1;
@@ -647,12 +605,11 @@ static void walk_keys(const struct contract *c, const char *const *key, const ch
     tap_is_int(tour.report.rows, count, "all %lld rows", count);
     tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM walk_keys WHERE n = 1 AND version = 2"),
                count, "each written once");
-    tour_close(&tour);
 }
 
 static void composite_keys(const struct contract *c)
 {
-    struct site s = site_open(c);
+    OWNED(site) struct site s = site_open(c);
     site_table(&s, "walk_keys",
                "b VARCHAR(20) NOT NULL, n BIGINT, a INT NOT NULL, z BIGINT NOT NULL, version INT "
                "NOT NULL, PRIMARY KEY (a, b, z)");
@@ -667,15 +624,12 @@ static void composite_keys(const struct contract *c)
     walk_keys(c, NAMES("a", "b", "z"), "three columns");
     site_run(&s, "UPDATE walk_keys SET n = 0, version = 1");
     walk_keys(c, NAMES("z", "a", "b"), "three columns in another order");
-    site_close(&s);
 }
 
-/* ---- a child that a callback forks */
-
 /* For the first row, and for one that met a conflict, which is computed inside a transaction. */
-static int fork_here(struct tour *tour, int64_t id, int64_t n)
+static int fork_here(struct tour *tour, int64_t id)
 {
-    interfere(tour, id, n);
+    interfere(tour, id);
     if (id != 1 && tour->late != 1)
         return 0;
     fork_child(tour);
@@ -687,7 +641,7 @@ static void forked(const struct contract *c)
 {
     pid_t parent = getpid();
     make_rows(c, FEW);
-    struct tour tour = tour_open(c);
+    OWNED(tour) struct tour tour = tour_open(c);
     tour.hook = fork_here;
     tour.fork_at = FEW / CHUNK + 1; /* the last */
     int result = go(&tour);
@@ -698,39 +652,20 @@ static void forked(const struct contract *c)
     tap_is_int(tour.report.resumed, 0, "and end nothing of their parent");
     tap_is_int(tour.report.conflicts, FEW / 10, "nor begin its work again");
     each_once(c, FEW);
-    tour_ends(&tour);
+    nothing_left(c);
 }
 
 /* In the order of the database, which need not be that of the bytes. */
-static const char *const words[] = {"a",
-                                    "B",
-                                    "\u00c4",
-                                    "\u00e9",
-                                    "z",
-                                    "_",
-                                    "-",
-                                    "a-b",
-                                    "aB",
-                                    "a b",
-                                    "o''",
-                                    "\\\\x",
-                                    "\u00df",
-                                    "Zz",
-                                    "\u4e2d",
-                                    "100",
-                                    "20",
-                                    "3",
-                                    " \n i7 t\t\U0001f512",
-                                    "0x7f",
-                                    "n"};
+#define WORDS                                                                                  \
+    "a", "B", "\u00c4", "\u00e9", "z", "_", "-", "a-b", "aB", "a b", "o''", "\\\\x", "\u00df", \
+        "Zz", "\u4e2d", "100", "20", "3", " \n i7 t\t\U0001f512", "0x7f", "n"
+static const char *const words[] = {WORDS};
 
 /* A table with a key of this type. */
 static struct site key_site(const struct contract *c, const char *type)
 {
     struct site s = site_open(c);
-    char columns[200];
-    snprintf(columns, sizeof columns, "id %s PRIMARY KEY, n BIGINT, version INT NOT NULL", type);
-    site_table(&s, "walk_keys", columns);
+    site_table(&s, "walk_keys", textf("id %s PRIMARY KEY, n BIGINT, version INT NOT NULL", type));
     return s;
 }
 
@@ -741,7 +676,7 @@ static void insert_key(const struct site *s, const char *value)
 
 static void text_keys(const struct contract *c, const char *type)
 {
-    struct site s = key_site(c, type);
+    OWNED(site) struct site s = key_site(c, type);
     char value[60];
     for (int i = 0; i < 3 * COUNT(words); i++) {
         snprintf(value, sizeof value, "'%s %d'", words[i % COUNT(words)], i); /* some are equal */
@@ -749,7 +684,6 @@ static void text_keys(const struct contract *c, const char *type)
     }
     insert_key(&s, "''");
     walk_keys(c, NAMES("id"), type);
-    site_close(&s);
 }
 
 /* All bytes, sixteen in a key. */
@@ -758,7 +692,7 @@ static void byte_keys(const struct contract *c)
     static const char *const some[] = {"00", "0000", "", "ff", "7f80", "61", "6100", "0a"};
     const char *type = is_postgres(c) ? "BYTEA" : is_mysql(c) ? "VARBINARY(20)" : "BLOB";
     const char *before = is_postgres(c) ? "'\\x" : "x'";
-    struct site s = key_site(c, type);
+    OWNED(site) struct site s = key_site(c, type);
     char value[60];
     for (int i = 0; i < COUNT(some) + 16; i++) {
         int length = snprintf(value, sizeof value, "%s%s", before, i < 16 ? "" : some[i - 16]);
@@ -768,7 +702,6 @@ static void byte_keys(const struct contract *c)
         insert_key(&s, value);
     }
     walk_keys(c, NAMES("id"), type);
-    site_close(&s);
 }
 
 #define ANY_DATABASE "postgres mysql sqlite"
@@ -833,11 +766,10 @@ static void keys_of_all_kinds(const struct contract *c)
     for (int i = 0; i < COUNT(other_keys); i++) {
         if (!strstr(other_keys[i].databases, c->database))
             continue;
-        struct site s = key_site(c, other_keys[i].type);
+        OWNED(site) struct site s = key_site(c, other_keys[i].type);
         for (const char *const *value = other_keys[i].values; *value; value++)
             insert_key(&s, *value);
         walk_keys(c, NAMES("id"), other_keys[i].type);
-        site_close(&s);
     }
 }
 
@@ -855,6 +787,4 @@ void contract_walk(const struct contract *c)
     killed(c);
     forked(c);
     keys_of_all_kinds(c);
-    db_exec(c->raw, c->url, "DROP TABLE walk_rows");
-    db_exec(c->raw, c->url, "DROP TABLE walk_keys");
 }

@@ -1,18 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Each request of each call about rows and once-keys in turn is cut, before the server has seen it or after it
- * has carried it out: what is told is the truth in the table. OK: done exactly once; EUNCERTAIN: once or not
- * at all; all else: not at all. See loss.h.
- */
-#include "public.h"
-#include <stdatomic.h>
-
-#include "each.h"
+ * What gets lost of the calls about rows and once keys; see loss.h. What is told is the truth in the
+ * table. OK: done exactly once. EUNCERTAIN: once or not at all. All else: not at all. */
 #include "loss.h"
 #include "quick.h"
-#include "tap.h"
 
-enum { ROWS = 5, NEW = 7, WORKERS = 6, REQUESTS_MAX = 80, STALE_VERSION = 9 };
+enum { ROWS = 5, NEW = 7, STALE_VERSION = 9 };
 
 enum change { UPDATES, INSERTS, REMOVES };
 
@@ -55,18 +48,13 @@ static void open_table(struct deal *d)
 {
     static const char *const key[] = {"id", NULL}, *const columns[] = {"n", NULL};
     char name[60];
-    rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
     snprintf(name, sizeof name, "%srows", d->l->prefix);
-    about.name = name;
-    about.key = key;
-    about.columns = columns;
-    about.set = d->trade->adds ? "n = n + ?" : NULL;
-    about.first_version = 1;
+    rowlock_table_options about =
+        *OPTIONS(table, .name = name, .key = key, .columns = columns,
+                 .set = d->trade->adds ? "n = n + ?" : NULL, .first_version = 1);
     loss_result(d->l, d->db, rowlock_table_open(d->db, &about, &d->table), ROWLOCK_OK,
                 "the table is opened");
 }
-
-/* ---- what the table says */
 
 static long long cell(const struct loss *l, int id, const char *column)
 {
@@ -82,8 +70,6 @@ static void check_truth(const struct loss *l, int result, bool done, bool undone
     else if (result != ROWLOCK_EUNCERTAIN)
         loss_ok(l, undone, "row %d: %s, so nothing is done", id, rowlock_result_name(result));
 }
-
-/* ---- changes of rows */
 
 static void check_row(const struct loss *l, enum change what, const rowlock_change *change)
 {
@@ -103,8 +89,7 @@ static void check_row(const struct loss *l, enum change what, const rowlock_chan
 static int call_batch(struct deal *d)
 {
     const struct trade *b = d->trade;
-    rowlock_change_options how = ROWLOCK_CHANGE_OPTIONS_INIT;
-    how.all_or_nothing = b->all_or_nothing;
+    rowlock_change_options how = *OPTIONS(change, .all_or_nothing = b->all_or_nothing);
     d->value = rowlock_int(b->change == UPDATES ? 1 : NEW);
     for (int i = 0; i < b->count; i++) {
         int id = b->first + i;
@@ -156,8 +141,6 @@ static void check_read(struct deal *d)
         loss_is(d->l, d->row.version, 1, "as it is");
 }
 
-/* ---- attempts */
-
 static int add_one(struct deal *d, int64_t id, int lock)
 {
     rowlock_value one = rowlock_int(id), value = rowlock_int(1);
@@ -191,8 +174,6 @@ static int call_retry(struct deal *d)
     return rowlock_retry(d->db, add_to_two, d, NULL, NULL);
 }
 
-/* ---- a walk */
-
 /* Somebody changes row 3 between its reading and its writing, once. */
 static int add_in_walk(void *context, const rowlock_row *row, rowlock_value *values)
 {
@@ -209,12 +190,9 @@ static int add_in_walk(void *context, const rowlock_row *row, rowlock_value *val
 
 static int call_walk(struct deal *d)
 {
-    rowlock_walk_options how = ROWLOCK_WALK_OPTIONS_INIT;
-    how.name = d->l->name;
-    how.each = add_in_walk;
-    how.context = d;
-    how.chunk = 2;
-    return rowlock_walk(d->table, &how, &d->report);
+    return rowlock_walk(
+        d->table, OPTIONS(walk, .name = d->l->name, .each = add_in_walk, .context = d, .chunk = 2),
+        &d->report);
 }
 
 /* What a walk that was cut short leaves behind is its lock, which somebody breaks here, and its checkpoint. */
@@ -239,8 +217,6 @@ static void check_walk(struct deal *d)
         loss_is(l, cell(l, id, "version"), id == 3 ? 3 : 2, "row %d, by its version", id);
     }
 }
-
-/* ---- once */
 
 static int claim(struct deal *d)
 {
@@ -348,15 +324,24 @@ static const struct trade trades[] = {
     {"retry and complete once", call_pay, check_paid, .adds = true, .claims = true},
 };
 
-/* Did the loss come to pass? */
-static bool lose(struct loss *l, const struct trade *trade)
+enum { TRADES = COUNT(trades) };
+
+static void make_rows(struct loss *l)
 {
-    struct deal d = {.l = l, .trade = trade, .db = loss_open(l)};
-    d.report = (rowlock_walk_report)ROWLOCK_WALK_REPORT_INIT;
     raw_run(l->raw, l->session, "DELETE FROM %srows", l->prefix);
     for (int id = 1; id <= ROWS; id++)
         raw_run(l->raw, l->session, "INSERT INTO %srows (id, n, version) VALUES (%d, 0, 1)",
                 l->prefix, id);
+}
+
+static bool lose(struct loss *l)
+{
+    const struct trade *trade = trades;
+    while (strcmp(trade->what, l->what) != 0)
+        trade++;
+    OWNED(db) rowlock_db *db = loss_open(l);
+    struct deal d = {.l = l, .trade = trade, .db = db, .report = ROWLOCK_WALK_REPORT_INIT};
+    make_rows(l);
     open_table(&d);
     if (trade->claims)
         loss_result(l, d.db, claim(&d), ROWLOCK_OK, "the key is claimed at first");
@@ -368,80 +353,14 @@ static bool lose(struct loss *l, const struct trade *trade)
     trade->check(&d);
     rowlock_once_close(d.once);
     rowlock_table_close(d.table);
-    rowlock_db_close(d.db);
     return d.fired;
 }
 
-/* ---- jobs: one operation, way and mode, for each request in turn */
-
-enum { TRADES = sizeof trades / sizeof trades[0], WAYS = 2, MODES = 2 };
-
-static atomic_int next_job, cases;
-
-static void lose_each(struct loss *l, int job)
+const struct operation *lost_row_operations(void)
 {
-    static const enum loss_way ways[WAYS] = {REQUEST_CUT, ANSWER_CUT};
-    static const enum loss_mode modes[MODES] = {RECONNECTING, NOT_RECONNECTING};
-    const struct trade *trade = &trades[job / (WAYS * MODES)];
-    l->way = ways[job % WAYS];
-    l->mode = modes[job / WAYS % MODES];
-    for (l->nth = 1; l->nth < REQUESTS_MAX; l->nth++) {
-        snprintf(l->text, sizeof l->text, "%s, %s %d cut, %s", trade->what,
-                 l->way == REQUEST_CUT ? "request" : "answer", l->nth,
-                 l->mode == RECONNECTING ? "reconnecting" : "not reconnecting");
-        snprintf(l->name, sizeof l->name, "%s%d", l->prefix, ++l->serial);
-        bool fired = lose(l, trade);
-        faultproxy_cut(l->proxy);
-        atomic_fetch_add(&cases, 1);
-        if (!fired)
-            break;
-    }
-    loss_ok(l, l->nth > 1 && l->nth < REQUESTS_MAX, "each request in turn, %d in all", l->nth - 1);
+    static struct operation operations[TRADES + 1];
+    for (int i = 0; i < TRADES; i++)
+        operations[i] = (struct operation){
+            .what = trades[i].what, .lose = lose, .reconnects = true, .cuts = true};
+    return operations;
 }
-
-static int work(void *argument)
-{
-    struct loss *l = argument;
-    for (int job; (job = atomic_fetch_add(&next_job, 1)) < TRADES * WAYS * MODES;)
-        lose_each(l, job);
-    return 0;
-}
-
-static bool set_up(struct loss *l, const struct raw *raw, const char *url, int number)
-{
-    if (!loss_set_up(l, raw, url, number))
-        return false;
-    raw_run(raw, l->session, "DROP TABLE IF EXISTS %srows", l->prefix);
-    raw_run(raw, l->session,
-            "CREATE TABLE %srows (id bigint PRIMARY KEY, n bigint, version bigint NOT NULL)",
-            l->prefix);
-    return true;
-}
-
-static void tear_down(struct loss *l)
-{
-    static const char *const tables[] = {"rows", "once", "walks"};
-    for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++)
-        raw_run(l->raw, l->session, "DROP TABLE %s%s", l->prefix, tables[t]);
-    loss_tear_down(l);
-}
-
-static int run(const struct raw *raw, const char *url)
-{
-    static struct loss workers[WORKERS];
-    struct helper *helpers[WORKERS];
-    for (int i = 0; i < WORKERS; i++)
-        if (!set_up(&workers[i], raw, url, i))
-            return tap_skip_all("the server's URL has no host and port");
-    int64_t began_ms = clock_ms();
-    for (int i = 0; i < WORKERS; i++)
-        helpers[i] = helper_start(work, &workers[i]);
-    for (int i = 0; i < WORKERS; i++)
-        helper_join(helpers[i]);
-    tap_note("%d cases in %lld ms", cases, (long long)(clock_ms() - began_ms));
-    for (int i = 0; i < WORKERS; i++)
-        tear_down(&workers[i]);
-    return tap_done();
-}
-
-EACH_MAIN(run)
