@@ -26,8 +26,7 @@ rowlock_db *adopt_with(const struct contract *c, void *session, const char *pref
 {
     rowlock_db *db = NULL;
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    options.prefix = prefix;
+    rowlock_db_options options = OPTIONS(db, .prefix = prefix);
     if (c->raw->adopt(&db, session, &options, &err) != ROWLOCK_OK)
         raw_failed("adopt", err.text);
     return db;
@@ -35,9 +34,7 @@ rowlock_db *adopt_with(const struct contract *c, void *session, const char *pref
 
 rowlock_db *open_impatient(const struct contract *c, const char *url)
 {
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    options.statement_timeout_ms = patience_ms(c);
-    return must_open_with(url, &options);
+    return must_open_with(url, &OPTIONS(db, .statement_timeout_ms = patience_ms(c)));
 }
 
 struct scene scene_open(const struct contract *c, const char *isolation, const char *name,

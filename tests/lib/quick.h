@@ -18,6 +18,10 @@ rowlock_table *must_prices(rowlock_db *db, const char *column);
 rowlock_lock *must_attach(rowlock_db *db, const char *name, const char *owner, int64_t token);
 void must_install(const char *url);
 
+/* Options written in place: OPTIONS(acquire, .permits = 2). */
+#define OPTIONS(kind, ...) \
+    ((rowlock_##kind##_options){.size = sizeof(rowlock_##kind##_options), __VA_ARGS__})
+
 /* Closes several, in this order; NULL is skipped. */
 #define close_locks(...)                                  \
     close_each_lock((rowlock_lock *const[]){__VA_ARGS__}, \

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Connections that belong to the application: used between its transactions, left as they were.
- */
+ * Connections that belong to the application: used between its transactions, left as they were. */
 #include "contract.h"
 
 enum { TTL_MS = 30000 };

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Acquire, busy, holder, re-entry, release, close. How long leases last is in leases.c, waiting for a
- * lock in waiting.c.
- */
+ * lock in waiting.c. */
 #include "contract.h"
 
 enum { TTL_MS = 30000 };
@@ -38,15 +37,11 @@ static void granted_and_released(const struct contract *c)
 
 static void busy_tells_the_holder(const struct contract *c)
 {
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    options.owner = "the holder";
-    options.program = "holding program";
+    rowlock_db_options options = OPTIONS(db, .owner = "the holder", .program = "holding program");
     OWNED(db) rowlock_db *one = must_open_with(c->url, &options), *two = must_open(c->url);
     OWNED(lock) rowlock_lock *held = must_lock(one, "held"), *wanted = must_lock(two, "held");
     rowlock_grant holder = ROWLOCK_GRANT_INIT;
-    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-    how.ttl_ms = TTL_MS;
-    how.note = "for the report";
+    rowlock_acquire_options how = OPTIONS(acquire, .ttl_ms = TTL_MS, .note = "for the report");
 
     tap_is_int(rowlock_lock_holder(wanted, &holder), ROWLOCK_NONE,
                "before any try no holder is known");
@@ -187,8 +182,7 @@ static void noted_shared(const struct contract *c)
 {
     OWNED(db) rowlock_db *db = must_open(c->url);
     rowlock_lock *lock = must_lock(db, "noted shared"), *late = NULL;
-    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-    how.permits = ROWLOCK_SHARED;
+    rowlock_acquire_options how = OPTIONS(acquire, .permits = ROWLOCK_SHARED);
     is_result(db, rowlock_acquire(lock, &how), ROWLOCK_OK, "a shared lock is held");
     is_result(db,
               rowlock_lock_attach(db, "noted shared", rowlock_lock_owner(lock),

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Counted locks: never more than the permits, whoever comes, goes, expires and comes back. What they have
- * in common with shared locks is in shared.c.
- */
+ * in common with shared locks is in shared.c. */
 #include "crowd.h"
 
 enum { PERMITS = 2, GUESTS = 4, HAMMERS = 5, ENOUGH = 20 };

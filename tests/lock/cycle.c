@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Owners who hold something and wait for each other: one of the circle is told, and the others then get
- * what they wait for.
- */
+ * what they wait for. */
 #include "crowd.h"
 
 enum { MOST = 3 };

@@ -5,8 +5,7 @@
  * read the balances, think, and write new ones, not differences: who writes by balances that another
  * has changed since makes or loses money. Their manager stops them for longer than their leases last,
  * and they fall asleep over their sums by themselves. A journal, written in the same transactions,
- * tells what the balances should be.
- */
+ * tells what the balances should be. */
 #include "each.h"
 #include "loads.h"
 #include "quick.h"

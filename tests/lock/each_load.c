@@ -339,10 +339,8 @@ static int sweep(void *argument)
 {
     (void)argument;
     OWNED(db) rowlock_db *db = must_open(load->url);
-    rowlock_sweep_options how = ROWLOCK_SWEEP_OPTIONS_INIT;
     rowlock_sweep_report report = ROWLOCK_SWEEP_REPORT_INIT;
-    how.idle_ms = 1;
-    how.batch = 2;
+    rowlock_sweep_options how = OPTIONS(sweep, .idle_ms = 1, .batch = 2);
     while (!load->over) {
         int result = rowlock_sweep(db, &how, &report);
         if (result != ROWLOCK_OK)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Fences: a resource refuses a token older than the newest it has seen. And rowlock_raise_tokens(),
- * after which no older token is good. Part of the subject "transaction".
- */
+ * after which no older token is good. Part of the subject "transaction". */
 #include "scene.h"
 
 #include <stdatomic.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Guards: as long as a guarded transaction is open nobody is granted its lock, and one that comes too
- * late is told. Part of the subject "transaction".
- */
+ * late is told. Part of the subject "transaction". */
 #include "scene.h"
 
 #include <stdatomic.h>

@@ -34,9 +34,8 @@ static rowlock_keeper *must_keep(const char *url)
 {
     rowlock_keeper *keeper = NULL;
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    options.program = PROGRAM;
-    options.statement_timeout_ms = slow_ms(LEASE_MS) / 9;
+    rowlock_db_options options =
+        OPTIONS(db, .program = PROGRAM, .statement_timeout_ms = slow_ms(LEASE_MS) / 9);
     if (rowlock_keeper_open(url, &options, &keeper, &err) != ROWLOCK_OK)
         raw_failed("no keeper", err.text);
     return keeper;
@@ -44,11 +43,9 @@ static rowlock_keeper *must_keep(const char *url)
 
 static int keep(rowlock_lock *lock, rowlock_keeper *keeper, struct told *told)
 {
-    rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-    options.ttl_ms = slow_ms(LEASE_MS);
-    options.keeper = keeper;
-    options.on_state = note_told;
-    options.context = told;
+    rowlock_acquire_options options =
+        OPTIONS(acquire, .ttl_ms = slow_ms(LEASE_MS), .keeper = keeper, .on_state = note_told,
+                .context = told);
     return rowlock_acquire(lock, &options);
 }
 

@@ -132,8 +132,7 @@ static bool lose_tx_acquire(struct loss *l)
     bool fired;
     struct deal d = begin(l);
     long long token = loss_next_token(l);
-    rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-    options.ttl_ms = LONG_TTL_MS;
+    rowlock_acquire_options options = OPTIONS(acquire, .ttl_ms = LONG_TTL_MS);
     arm(l, &d);
     int said = rowlock_tx_acquire(d.lock, d.tx, &options);
     enum outcome outcome = end(l, &d, said, &fired);

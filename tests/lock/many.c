@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Several locks at once: all of them or none.
- */
+ * Several locks at once: all of them or none. */
 #include "crowd.h"
 
 #include "faultproxy.h"
@@ -250,9 +249,8 @@ static int take_both(void *argument)
     OWNED(db) rowlock_db *db = must_open_as(o->c->url, o->backwards ? "backwards" : "forwards");
     OWNED(lock) rowlock_lock *a = must_lock(db, "many x"), *z = must_lock(db, "many y");
     rowlock_lock *locks[TWO_NAMES] = {o->backwards ? z : a, o->backwards ? a : z};
-    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
     int granted = 0;
-    how.wait_ms = slow_ms(120000);
+    rowlock_acquire_options how = OPTIONS(acquire, .wait_ms = slow_ms(120000));
     for (int i = 0; i < ROUNDS; i++) {
         int result = rowlock_acquire_all(locks, TWO_NAMES, &how, NULL);
         if (result != ROWLOCK_OK) {
@@ -334,9 +332,7 @@ static void waits_quietly(const struct contract *c, struct faultproxy *proxy, co
 static int64_t bunch_open_known(struct bunch *b, const struct contract *c, const char *url,
                                 bool reconnects)
 {
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    options.reconnect_ms = reconnects ? 0 : -1;
-    bunch_open_with(b, c, url, &options);
+    bunch_open_with(b, c, url, &OPTIONS(db, .reconnect_ms = reconnects ? 0 : -1));
     takes(b, ROWLOCK_OK, "several locks");
     int64_t token = rowlock_lock_token(b->locks[0]);
     release_all(b);

@@ -312,9 +312,8 @@ static void keeps_its_place(const struct contract *c, struct faultproxy *proxy, 
 
 static void dies(const struct contract *c, struct faultproxy *proxy, const char *url)
 {
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
     struct guest holder, first = {.c = c}, second;
-    options.reconnect_ms = -1;
+    rowlock_db_options options = OPTIONS(db, .reconnect_ms = -1);
     guests_open(c, "dead", 0, &holder, &second, NULL);
     first.db = must_open_with(url, &options);
     first.lock = must_lock(first.db, "dead");
@@ -346,8 +345,7 @@ static void swept(const struct contract *c)
 {
     struct guest holder, g;
     rowlock_sweep_report report = ROWLOCK_SWEEP_REPORT_INIT;
-    rowlock_sweep_options dry = ROWLOCK_SWEEP_OPTIONS_INIT;
-    dry.dry_run = 1;
+    rowlock_sweep_options dry = OPTIONS(sweep, .dry_run = 1);
     guests_open(c, "swept line", 0, &holder, &g, NULL);
     guest_tries(&holder, ROWLOCK_OK, "a lock is held");
     guest_queue(&g);
@@ -406,11 +404,9 @@ static void ticket_twice(const struct contract *c)
 
 static void what_is_listed(const struct contract *c)
 {
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
     struct guest holder, g = {.c = c};
     struct seen seen = {0};
-    options.owner = "the waiter";
-    options.program = "waiting program";
+    rowlock_db_options options = OPTIONS(db, .owner = "the waiter", .program = "waiting program");
     guest_open(&holder, c, "listed line", 0);
     g.how = holder.how;
     g.db = must_open_with(c->url, &options);
@@ -539,8 +535,7 @@ static void acquired_in_a_transaction(const struct contract *c)
 {
     struct guest g;
     void *session = c->raw->open(c->url);
-    rowlock_acquire_options unfair = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-    unfair.unfair = 1;
+    rowlock_acquire_options unfair = OPTIONS(acquire, .unfair = 1);
     guest_adopt(&g, c, session, "tx newcomer");
     guest_tries(&g, ROWLOCK_OK, "a lock is granted");
     guest_releases(&g, ROWLOCK_OK, "and released");

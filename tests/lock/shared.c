@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Shared locks, many readers or one writer, and what shared and counted locks have in common: leases,
- * keepers, guards, transactions, and what operators see. Counting is in counted.c.
- */
+ * keepers, guards, transactions, and what operators see. Counting is in counted.c. */
 #include "scene.h"
 
 #include "crowd.h"
@@ -465,8 +464,7 @@ static void guarded_before_a_failover(const struct contract *c, int permits)
 static void acquired_inside(const struct contract *c, const char *isolation, int permits)
 {
     struct shared_scene s;
-    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-    how.permits = permits;
+    rowlock_acquire_options how = OPTIONS(acquire, .permits = permits);
     set_scene(&s, c, isolation, permits);
     guest_tries(&s.other, ROWLOCK_OK, "one is there");
     for (int commits = 1; commits >= 0; commits--) {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * A grant that stalls between drawing its token and being there, and rows that another transaction has
- * locked: tries come back at once, tokens stay in order, other names are not disturbed.
- */
+ * locked: tries come back at once, tokens stay in order, other names are not disturbed. */
 #include "contract.h"
 
 #include <pthread.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Acquiring without blocking, as event loops do: two at once under one poll(), and what else may be done
- * with their handles meanwhile.
- */
+ * with their handles meanwhile. */
 #include "crowd.h"
 
 #include <poll.h>

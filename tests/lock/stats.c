@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a handle counts: the numbers after calls whose course is known.
- */
+ * What a handle counts: the numbers after calls whose course is known. */
 #include "contract.h"
 
 #include "faultproxy.h"

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Transactions of core's own, and savepoints inside of others: what each failure of each frame leaves
- * behind. Attempts that are run again are in test_retry.c.
- */
+ * behind. Attempts that are run again are in test_retry.c. */
 #include "backend_script.h"
 #include "quick.h"
 #include "rows/rows.h"
@@ -155,8 +154,7 @@ static rowlock_value keys[ROWS_MAX], values[ROWS_MAX];
 
 static int update_all(void)
 {
-    rowlock_change_options how = ROWLOCK_CHANGE_OPTIONS_INIT;
-    how.all_or_nothing = 1;
+    rowlock_change_options how = OPTIONS(change, .all_or_nothing = 1);
     for (size_t i = 0; i < ROWS_MAX; i++) {
         keys[i] = rowlock_int((int64_t)i + 1);
         values[i] = rowlock_null();

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Handles in the wrong hands: NULL, without their database, of another process; and the sizes of
- * the structs that programs are compiled with.
- */
+ * the structs that programs are compiled with. */
 #include "backend_script.h"
 #include "quick.h"
 #include "tap.h"

@@ -3,8 +3,7 @@
  * A keeper that renews in the background: when, how many at once, what it makes of failures, and that it
  * gets in nobody's way. The clock stands still but where a row lets it go on; the keeper's thread, which
  * sleeps by the real one, looks again soon. What a holder is told by the clock alone is in test_deadline.c,
- * what rivals and the tables see of a keeper in keeper.c.
- */
+ * what rivals and the tables see of a keeper in keeper.c. */
 #include "fail_alloc.h"
 #include "quick.h"
 #include "story.h"
@@ -44,8 +43,7 @@ static rowlock_keeper *open_keeper(void)
 {
     rowlock_keeper *k = NULL;
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    options.reconnect_ms = -1;
+    rowlock_db_options options = OPTIONS(db, .reconnect_ms = -1);
     if (rowlock_keeper_open("sqlite:script", &options, &k, &err) != ROWLOCK_OK)
         tap_ok(false, "a keeper is opened: %s", err.text);
     return k;

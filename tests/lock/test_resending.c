@@ -33,8 +33,7 @@ CALL(request_is_positive, script.requests[0] > 0);
 
 static void never_reconnecting(void)
 {
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    options.reconnect_ms = -1;
+    rowlock_db_options options = OPTIONS(db, .reconnect_ms = -1);
     script_reset();
     story.db = script_open(&options);
     story.lock = must_lock(story.db, "nightly");
@@ -419,9 +418,8 @@ static void test_list_pages(void)
 
 static void test_sweep_batches(void)
 {
-    rowlock_sweep_options options = ROWLOCK_SWEEP_OPTIONS_INIT;
     rowlock_sweep_report report = ROWLOCK_SWEEP_REPORT_INIT;
-    options.batch = 10;
+    rowlock_sweep_options options = OPTIONS(sweep, .batch = 10);
     opened();
     script_next(OP_SWEEP, ANSWER(.rows = 10));
     script_next(OP_SWEEP, FAILS(RLK_CONTENTION));

@@ -76,9 +76,8 @@ static void end(void)
 
 static int start(rowlock_lock *which)
 {
-    rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-    options.ttl_ms = TTL_MS;
-    options.wait_ms = ROWLOCK_FOREVER;
+    rowlock_acquire_options options =
+        OPTIONS(acquire, .ttl_ms = TTL_MS, .wait_ms = ROWLOCK_FOREVER);
     return rowlock_acquire_start(which, &options);
 }
 
@@ -303,14 +302,12 @@ static void ask_for_long(void *context, rowlock_lock *whose, rowlock_state state
 static void test_callback_asks_meanwhile(void)
 {
     rowlock_keeper *keeper = NULL;
-    rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
     begin();
     script_always(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
     script_always(OP_RENEW_ALL, FAILS(RLK_DENIED));
     rowlock_lock *kept = must_lock(db, "kept");
     asking_enough = asked_once = false;
-    options.on_state = ask_for_long;
-    options.ttl_ms = 300;
+    rowlock_acquire_options options = OPTIONS(acquire, .on_state = ask_for_long, .ttl_ms = 300);
     tap_is_int(rowlock_keeper_open("sqlite:script", NULL, &keeper, NULL), ROWLOCK_OK, "a keeper");
     options.keeper = keeper;
     tap_is_int(rowlock_acquire(kept, &options), ROWLOCK_OK, "keeps another lock");

@@ -2,8 +2,7 @@
  *
  * What joins the caller's transaction: what each failure means there, that nothing is sent twice, and answers
  * that no test can order from a server. What a transaction promises is in transaction.c, guard.c and fence.c, what a
- * keeper does meanwhile in lock/test_keeper.c.
- */
+ * keeper does meanwhile in lock/test_keeper.c. */
 #include "backend_script.h"
 #include "quick.h"
 #include "tap.h"
@@ -201,13 +200,12 @@ static void test_acquire_fails(void)
 
 static void test_acquire_keeper(void)
 {
-    rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
     OWNED(keeper) rowlock_keeper *keeper = NULL;
     begin();
     tap_is_int(rowlock_keeper_open("sqlite:script", NULL, &keeper, NULL), ROWLOCK_OK, "a keeper");
     tap_is_int(rowlock_guard(lock, tx), ROWLOCK_EMISUSE, "nothing is held");
     script_calls();
-    options.keeper = keeper;
+    rowlock_acquire_options options = OPTIONS(acquire, .keeper = keeper);
     tap_is_int(rowlock_tx_acquire(lock, tx, &options), ROWLOCK_EINVAL, "no keeper in there");
     tap_is_str(script_calls(), "", "nothing was sent");
     tap_is_int(rowlock_acquire(lock, &options), ROWLOCK_OK, "held with a keeper before");

@@ -2,8 +2,7 @@
  *
  * What becomes a part of the application's own transaction: here grants and releases that commit with its
  * work; guards and fences are in files of their own. Adopted connections that are used between
- * transactions are in adopt.c.
- */
+ * transactions are in adopt.c. */
 #include "crowd.h"
 #include "scene.h"
 
@@ -115,13 +114,12 @@ static void acquire_busy(const struct contract *c, const char *isolation, bool s
 static void acquire_refused(const struct contract *c)
 {
     struct scene s = scene_open(c, scene_isolations(c)[0], "tx refused", false);
-    rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
     is_result(s.tx, tx_try(&s), ROWLOCK_EMISUSE, "no transaction, no grant in it");
     is_result(s.own, rowlock_tx_acquire(s.lock, s.own, NULL), ROWLOCK_EMISUSE,
               "nor on a connection of ours");
     is_result(s.tx, rowlock_tx_release(s.lock, s.tx), ROWLOCK_EMISUSE, "nor a release");
     scene_begin(&s);
-    options.wait_ms = 1;
+    rowlock_acquire_options options = OPTIONS(acquire, .wait_ms = 1);
     is_result(s.tx, rowlock_tx_acquire(s.lock, s.tx, &options), ROWLOCK_EINVAL, "no waiting");
     options.wait_ms = 0;
     options.ttl_ms = 1;

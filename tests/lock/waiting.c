@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Waiting for a lock: until it is released, until its lease ends, until the wait is over or cancelled.
- * Many waiters at once are in each_line.c.
- */
+ * Many waiters at once are in each_line.c. */
 #include "contract.h"
 
 enum { TTL_MS = 600000 };

@@ -3,8 +3,7 @@
  * No wake-up is lost: the lock is released at every point between "found it held" and "asleep", by
  * holding up each request of the waiter, before the server sees it and after it has carried it out.
  * The release itself is held up while the waiter comes. Meanwhile no waiter polls: only a wake-up
- * lets it in. SQLite has no requests: sqlite_steps.c.
- */
+ * lets it in. SQLite has no requests: sqlite_steps.c. */
 #include "crowd.h"
 
 #include "faultproxy.h"

@@ -2,8 +2,7 @@
  *
  * Rows changed under their versions as a part of the application's own transaction: outcomes at every
  * isolation, that nothing is ended, that transaction_over says the truth, and locks' guards beside them. What
- * others do meanwhile is in interleave.c.
- */
+ * others do meanwhile is in interleave.c. */
 #include "tables.h"
 
 #include "scene.h"
@@ -28,7 +27,6 @@ enum { ROWS = 6, FIRST = 1 };
 static struct inside inside_open(const struct contract *c, const struct sort *sort)
 {
     struct inside in = {.s = {.c = c}, .sort = sort};
-    rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
     char *url = sort->parameter ? url_with(c->url, sort->parameter) : strdup(c->url);
     in.s.session = c->raw->open(url);
     in.s.look = c->raw->open(c->url);
@@ -40,10 +38,8 @@ static struct inside inside_open(const struct contract *c, const struct sort *so
     site_run(&in.s, "DELETE FROM win_log");
     for (int i = 1; i <= ROWS; i++)
         site_run(&in.s, "INSERT INTO win_rows VALUES (%d, 0, %d)", i, FIRST);
-    about.name = "win_rows";
-    about.key = NAMES("id");
-    about.columns = NAMES("n");
-    about.first_version = FIRST;
+    rowlock_table_options about = OPTIONS(table, .name = "win_rows", .key = NAMES("id"),
+                                          .columns = NAMES("n"), .first_version = FIRST);
     in.t = must_describe(&in.s, &about);
     return in;
 }
@@ -129,9 +125,8 @@ static void each_outcome(const struct inside *in)
 static int some(const struct inside *in, enum op op, rowlock_change *changes, bool all_or_nothing)
 {
     static rowlock_value keys[3], value;
-    rowlock_change_options options = ROWLOCK_CHANGE_OPTIONS_INIT;
     const int ids[2][3] = {{5, 6, 97}, {61, 6, 62}};
-    options.all_or_nothing = all_or_nothing;
+    rowlock_change_options options = OPTIONS(change, .all_or_nothing = all_or_nothing);
     value = rowlock_int(11);
     for (int i = 0; i < 3; i++) {
         keys[i] = rowlock_int(ids[op == INSERT][i]);
@@ -210,11 +205,10 @@ static void rolled_back(const struct contract *c, const struct sort *sort)
 /* n above 1000 is against a rule; several: the wrong one is in the middle of three. */
 static int violate(const struct inside *in, bool several, bool all_or_nothing)
 {
-    rowlock_change_options options = ROWLOCK_CHANGE_OPTIONS_INIT;
     rowlock_value keys[3] = {rowlock_int(1), rowlock_int(2), rowlock_int(3)};
     rowlock_value right = rowlock_int(1), wrong = rowlock_int(5000);
     rowlock_change changes[3];
-    options.all_or_nothing = all_or_nothing;
+    rowlock_change_options options = OPTIONS(change, .all_or_nothing = all_or_nothing);
     for (int i = 0; i < 3; i++)
         changes[i] =
             (rowlock_change){.key = &keys[i], .values = i == 1 ? &wrong : &right, .version = FIRST};
@@ -315,10 +309,8 @@ static void deadlocked(const struct contract *c, const struct sort *sort)
 static void kept_out(const struct contract *c, const struct sort *sort)
 {
     struct inside in = inside_open(c, sort);
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
     struct site s = in.s;
-    options.statement_timeout_ms = patience_ms(c);
+    rowlock_db_options options = OPTIONS(db, .statement_timeout_ms = patience_ms(c));
     if (is_mysql(c))
         inside_run(&in, "SET SESSION innodb_lock_wait_timeout = 1");
     if (is_postgres(c))
@@ -327,9 +319,8 @@ static void kept_out(const struct contract *c, const struct sort *sort)
     rowlock_db_close(in.s.db);
     if (c->raw->adopt(&in.s.db, in.s.session, &options, NULL) != ROWLOCK_OK)
         raw_failed("adopt", "again");
-    about.name = "win_rows";
-    about.key = NAMES("id");
-    about.columns = NAMES("n");
+    rowlock_table_options about =
+        OPTIONS(table, .name = "win_rows", .key = NAMES("id"), .columns = NAMES("n"));
     in.t = must_describe(&in.s, &about);
     begin(&in);
     inside_run(&in, "INSERT INTO win_log VALUES ('before')");

@@ -10,14 +10,7 @@
 #include "pool/pool.h"
 
 #include <poll.h>
-#include <rowlock/admin.h>
-#include <rowlock/async.h>
-#include <rowlock/tx.h>
-#include <rowlock/versions.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { FEW = 8, ODD = 3 };
 
@@ -111,19 +104,16 @@ static void one_is_in_the_way(const struct raw *raw, const char *url, const char
 
 static int act_count(struct member *m)
 {
-    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-    how.permits = m->number == ODD ? 5 : 3;
-    return rowlock_acquire(m->lock, &how);
+    return rowlock_acquire(m->lock, &OPTIONS(acquire, .permits = m->number == ODD ? 5 : 3));
 }
 
 static void one_of_another_kind(const struct raw *raw, const char *url)
 {
     struct swarm s;
-    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
     swarm_open(&s, raw, url, 1, FEW);
     rowlock_db *other = must_open(url);
     rowlock_lock *lock = must_lock(other, rowlock_lock_name(s.member[ODD].lock));
-    how.permits = 3;
+    rowlock_acquire_options how = OPTIONS(acquire, .permits = 3);
     is_result(other, rowlock_acquire(lock, &how), ROWLOCK_OK, "a lock is held by one of three");
     tap_is_int(swarm_act(&s, act_count, ROWLOCK_OK), FEW - 1, "of many tries");
     tap_is_int(s.member[ODD].result, ROWLOCK_MISMATCH, "one alone is a MISMATCH");
@@ -277,11 +267,9 @@ static void crossing(const struct raw *raw, const char *url)
 static int in_a_child(void *argument)
 {
     struct swarm *s = argument;
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
     rowlock_db *db = NULL;
     int bad = rowlock_renew(s->member[0].lock, 0) != ROWLOCK_EMISUSE;
-    options.pool = s->pool;
-    bad += rowlock_db_open(NULL, &options, &db, NULL) != ROWLOCK_EMISUSE;
+    bad += rowlock_db_open(NULL, &OPTIONS(db, .pool = s->pool), &db, NULL) != ROWLOCK_EMISUSE;
     rowlock_lock_close(s->member[0].lock);
     for (int i = 0; i < s->count; i++)
         rowlock_db_close(s->member[i].db);
@@ -309,10 +297,9 @@ static void forked(const struct raw *raw, const char *url)
 static void closed_first(const struct raw *raw, const char *url)
 {
     struct swarm s;
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
     rowlock_db *db = NULL;
     swarm_open(&s, raw, url, 1, FEW);
-    options.pool = s.pool;
+    rowlock_db_options options = OPTIONS(db, .pool = s.pool);
     swarm_plug(&s);
     swarm_start(&s, act_try);
     swarm_stand(&s, FEW);
@@ -416,10 +403,9 @@ static void woken(const char *url)
     rowlock_db *holder = must_join(pool, 0, 0), *waiter = must_join(pool, 0, 0);
     rowlock_lock *held = must_lock(holder, "x"), *wanted = must_lock(waiter, "x");
     struct resting resting = {pool, wanted};
-    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
     bool ended = false;
-    how.wait_ms = ROWLOCK_FOREVER;
-    how.ticket_ms = SWARM_TTL_MS;
+    rowlock_acquire_options how =
+        OPTIONS(acquire, .wait_ms = ROWLOCK_FOREVER, .ticket_ms = SWARM_TTL_MS);
     set_polls(ONLY_WAKEUPS);
     is_result(holder, try_lock(held, SWARM_TTL_MS), ROWLOCK_OK, "a lock is held");
     is_result(waiter, rowlock_acquire_start(wanted, &how), ROWLOCK_OK, "another waits for it");
@@ -447,13 +433,10 @@ static void kept(const struct raw *raw, const char *url)
     rowlock_pool *pool = must_pool(url, 2, NULL);
     rowlock_db *db = must_join(pool, 0, 0);
     rowlock_lock *lock = must_lock(db, "kept");
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
     rowlock_keeper *keeper = NULL;
-    options.pool = pool;
+    rowlock_db_options options = OPTIONS(db, .pool = pool);
     tap_is_int(rowlock_keeper_open(NULL, &options, &keeper, NULL), ROWLOCK_OK, "a pool's keeper");
-    how.keeper = keeper;
-    how.ttl_ms = slow_ms(600);
+    rowlock_acquire_options how = OPTIONS(acquire, .keeper = keeper, .ttl_ms = slow_ms(600));
     is_result(db, rowlock_acquire(lock, &how), ROWLOCK_OK, "is given a lock");
     until(is_renewed, &place, "the keeper renews");
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "which it renews until it is released");
@@ -481,11 +464,10 @@ static int nothing(void *context, const rowlock_attempt *attempt)
 static int while_another(void *context, const rowlock_attempt *attempt)
 {
     struct attempts *a = context;
-    rowlock_retry_options once = ROWLOCK_RETRY_OPTIONS_INIT;
     rowlock_db *third = must_join(a->pool, 0, 0);
     rowlock_lock *lock = must_lock(third, "beside");
     (void)attempt;
-    once.deadline_ms = 300;
+    rowlock_retry_options once = OPTIONS(retry, .deadline_ms = 300);
     a->second_said = rowlock_retry(a->second, nothing, NULL, &once, NULL);
     a->lock_said = try_lock(lock, SWARM_TTL_MS);
     rowlock_lock_close(lock);
@@ -568,8 +550,4 @@ static int run(const struct raw *raw, const char *url)
     return tap_done();
 }
 
-int main(int argc, char **argv)
-{
-    (void)argc;
-    return each_main(argv, run);
-}
+EACH_MAIN(run)

@@ -8,10 +8,6 @@
 #include "fail_alloc.h"
 #include "pool/pool.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { GUESTS = 3, FAR_TOO_OFTEN = 1000 };
 
 static const struct raw *raw;
@@ -36,9 +32,8 @@ static bool is_fine(struct feast *f, const char *what, int result)
 /* What has failed once is done again. */
 static bool opens(struct feast *f, struct member *m, int number)
 {
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
     char name[20];
-    options.pool = f->pool;
+    rowlock_db_options options = OPTIONS(db, .pool = f->pool);
     snprintf(name, sizeof name, "feast %d", number);
     if (!is_fine(f, "open a handle", rowlock_db_open(NULL, &options, &m->db, NULL)) && !m->db &&
         !is_fine(f, "open it again", rowlock_db_open(NULL, &options, &m->db, NULL)))
@@ -109,9 +104,8 @@ static int act_wait_briefly(struct member *m)
 
 static void feast(struct feast *f)
 {
-    rowlock_pool_options options = ROWLOCK_POOL_OPTIONS_INIT;
     bool all = true;
-    options.connections = 1;
+    rowlock_pool_options options = OPTIONS(pool, .connections = 1);
     if (!is_fine(f, "open a pool", rowlock_pool_open(url, &options, &f->pool, NULL)) &&
         !is_fine(f, "open it again", rowlock_pool_open(url, &options, &f->pool, NULL)))
         return;
@@ -163,8 +157,4 @@ static int starve(const struct raw *this, const char *given)
     return tap_done();
 }
 
-int main(int argc, char **argv)
-{
-    (void)argc;
-    return each_main(argv, starve);
-}
+EACH_MAIN(starve)

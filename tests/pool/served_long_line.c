@@ -10,11 +10,7 @@
 #include "faultproxy.h"
 #include "loads.h"
 
-#include <rowlock/async.h>
 #include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum {
     LINE_BRIEF = 300,
@@ -36,9 +32,8 @@ static bool ended[LINE_WHOLE];
 
 static void start_all(rowlock_pool *pool)
 {
-    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-    how.wait_ms = ROWLOCK_FOREVER;
-    how.ttl_ms = how.ticket_ms = SWARM_TTL_MS;
+    rowlock_acquire_options how = OPTIONS(acquire, .wait_ms = ROWLOCK_FOREVER,
+                                          .ttl_ms = SWARM_TTL_MS, .ticket_ms = SWARM_TTL_MS);
     for (int i = 0; i < count; i++) {
         dbs[i] = must_join(pool, 0, 0);
         locks[i] = must_lock(dbs[i], "line");
@@ -178,8 +173,4 @@ static int run(const struct raw *this, const char *given)
     return tap_done();
 }
 
-int main(int argc, char **argv)
-{
-    (void)argc;
-    return each_main(argv, run);
-}
+EACH_MAIN(run)

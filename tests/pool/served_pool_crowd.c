@@ -9,8 +9,6 @@
 #include "loads.h"
 
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 enum {
     CROWD = 2000,
@@ -110,8 +108,7 @@ static int run(const struct raw *this, const char *given)
         return tap_skip_all("the server's URL has no host and port");
     must_install(url);
     rowlock_db *holder = must_open(url);
-    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-    how.ttl_ms = SWARM_TTL_MS;
+    rowlock_acquire_options how = OPTIONS(acquire, .ttl_ms = SWARM_TTL_MS);
     for (int i = 0; i < count; i++)
         held[i] = open_lock(holder, i);
     for (int i = 0; i < count; i += CHUNK) {
@@ -163,8 +160,4 @@ static int run(const struct raw *this, const char *given)
     return tap_done();
 }
 
-int main(int argc, char **argv)
-{
-    (void)argc;
-    return each_main(argv, run);
-}
+EACH_MAIN(run)

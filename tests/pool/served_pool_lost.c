@@ -9,10 +9,6 @@
 #include "faultproxy.h"
 #include "pool/pool.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <rowlock/admin.h>
-
 enum { FEW = 16 };
 
 static const struct raw *raw;
@@ -296,10 +292,8 @@ static void restarted(void)
 
 static int act_wait(struct member *m)
 {
-    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-    how.wait_ms = ROWLOCK_FOREVER;
-    how.ttl_ms = SWARM_TTL_MS;
-    how.ticket_ms = SWARM_TTL_MS;
+    rowlock_acquire_options how = OPTIONS(acquire, .wait_ms = ROWLOCK_FOREVER,
+                                          .ttl_ms = SWARM_TTL_MS, .ticket_ms = SWARM_TTL_MS);
     int result = rowlock_acquire(m->lock, &how);
     return result == ROWLOCK_OK ? rowlock_release(m->lock) : result;
 }
@@ -384,8 +378,4 @@ static int run(const struct raw *this, const char *url)
     return tap_done();
 }
 
-int main(int argc, char **argv)
-{
-    (void)argc;
-    return each_main(argv, run);
-}
+EACH_MAIN(run)

@@ -5,9 +5,6 @@
 
 #include "pool/pool.h"
 
-#include <stdio.h>
-#include <string.h>
-
 bool has_server(const struct raw *raw)
 {
     return strcmp(raw->name, "sqlite") != 0;
@@ -15,15 +12,11 @@ bool has_server(const struct raw *raw)
 
 rowlock_pool *must_pool(const char *url, int connections, const char *prefix)
 {
-    rowlock_db_options names = ROWLOCK_DB_OPTIONS_INIT;
-    rowlock_pool_options options = ROWLOCK_POOL_OPTIONS_INIT;
     rowlock_error err = ROWLOCK_ERROR_INIT;
     rowlock_pool *pool = NULL;
-    names.prefix = prefix;
-    names.program = "swarm";
+    rowlock_db_options names = OPTIONS(db, .prefix = prefix, .program = "swarm");
     names.statement_timeout_ms = names.connect_timeout_ms = slow_ms(SWARM_PATIENCE_MS);
-    options.connections = connections;
-    options.db = &names;
+    rowlock_pool_options options = OPTIONS(pool, .connections = connections, .db = &names);
     if (rowlock_pool_open(url, &options, &pool, &err) != ROWLOCK_OK)
         raw_failed("open a pool", err.text);
     return pool;
@@ -31,13 +24,12 @@ rowlock_pool *must_pool(const char *url, int connections, const char *prefix)
 
 rowlock_db *must_join(rowlock_pool *pool, int64_t statement_timeout_ms, int64_t reconnect_ms)
 {
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
     rowlock_error err = ROWLOCK_ERROR_INIT;
     rowlock_db *db = NULL;
-    options.pool = pool;
-    options.reconnect_ms = reconnect_ms;
-    options.statement_timeout_ms =
-        statement_timeout_ms ? statement_timeout_ms : slow_ms(SWARM_PATIENCE_MS);
+    rowlock_db_options options =
+        OPTIONS(db, .pool = pool, .reconnect_ms = reconnect_ms,
+                .statement_timeout_ms =
+                    statement_timeout_ms ? statement_timeout_ms : slow_ms(SWARM_PATIENCE_MS));
     if (rowlock_db_open(NULL, &options, &db, &err) != ROWLOCK_OK)
         raw_failed("open a handle of a pool", err.text);
     return db;

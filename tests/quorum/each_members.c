@@ -6,8 +6,6 @@
 #include "each.h"
 
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { TTL_MS = 60000, WAIT_MS = 60000, TOGETHER = 4 };
 
@@ -292,8 +290,4 @@ static int run(const struct raw *raw, const char *url)
     return tap_done();
 }
 
-int main(int argc, char **argv)
-{
-    (void)argc;
-    return each_main(argv, run);
-}
+EACH_MAIN(run)

@@ -7,9 +7,6 @@
 #include "each.h"
 
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* A kept lease outlives a machine that stands still for 5 s, and is renewed after 3 s. */
 enum {
@@ -342,12 +339,12 @@ static int try_patiently(void *argument)
 /* One member refuses, one grants, and one hangs much longer than the test waits. */
 static void test_try(bool hangs_before)
 {
-    rowlock_db_options how = ROWLOCK_DB_OPTIONS_INIT;
     rowlock_error err = ROWLOCK_ERROR_INIT;
     rowlock_db *db = members_open(&m), *other = NULL;
     rowlock_lock *held = must_lock(db, "tried");
     struct patient p = {.result = ROWLOCK_OK};
-    how.statement_timeout_ms = how.connect_timeout_ms = LONG_MS;
+    rowlock_db_options how =
+        OPTIONS(db, .statement_timeout_ms = LONG_MS, .connect_timeout_ms = LONG_MS);
     is_result(db, try_lock(held, LONG_MS), ROWLOCK_OK, "a lock is held");
     tap_ok(is_complete(held), "in all members");
     change(0, "DELETE FROM %slocks");
@@ -394,10 +391,8 @@ static bool none_outlives_its_lease(void)
 
 static rowlock_lock *keep(rowlock_db *db, rowlock_keeper *keeper, const char *name, int64_t ttl_ms)
 {
-    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
     rowlock_lock *lock = must_lock(db, name);
-    how.ttl_ms = slow_ms(ttl_ms);
-    how.keeper = keeper;
+    rowlock_acquire_options how = OPTIONS(acquire, .ttl_ms = slow_ms(ttl_ms), .keeper = keeper);
     is_result(db, rowlock_acquire(lock, &how), ROWLOCK_OK, "a keeper has %s", name);
     return lock;
 }
@@ -569,11 +564,10 @@ static void test_check(void)
 {
     enum { REQUESTS = 3, REQUESTS_MOST = 30 };
     for (int i = 0; i < MEMBERS; i++) {
-        rowlock_db_options how = ROWLOCK_DB_OPTIONS_INIT;
         const char want[] = {i ? 'v' : '-', i == 1 ? '-' : 'v', i == 2 ? '-' : 'v', '\0'};
         int lost = 0, odd = 0;
         bool fired = true;
-        how.reconnect_ms = -1;
+        rowlock_db_options how = OPTIONS(db, .reconnect_ms = -1);
         for (int n = 1; fired && odd == 0 && n < REQUESTS_MOST; n++) {
             rowlock_error err = ROWLOCK_ERROR_INIT;
             char votes[MEMBERS + 1] = "";
@@ -663,8 +657,4 @@ static int run(const struct raw *raw, const char *url)
     return tap_done();
 }
 
-int main(int argc, char **argv)
-{
-    (void)argc;
-    return each_main(argv, run);
-}
+EACH_MAIN(run)

@@ -4,12 +4,8 @@
 #include "contract.h"
 
 #include <rowlock/quorum.h>
-#include <rowlock/tx.h>
 
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { FIVE = 5, TTL_MS = 60000 };
 
@@ -33,8 +29,7 @@ static int64_t grant_of(const char *name, int *result)
 {
     rowlock_db *db = NULL;
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    options.reconnect_ms = -1;
+    rowlock_db_options options = OPTIONS(db, .reconnect_ms = -1);
     int64_t token = 0;
     *result = rowlock_db_open_quorum(list, FIVE, &options, &db, &err);
     if (*result != ROWLOCK_OK) {

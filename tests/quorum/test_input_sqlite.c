@@ -4,16 +4,9 @@
  * nothing. */
 #include "contract.h"
 
-#include <rowlock/admin.h>
-#include <rowlock/once.h>
 #include <rowlock/quorum.h>
-#include <rowlock/tx.h>
-#include <rowlock/versions.h>
 
 #include <sqlite3.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static char first[300], second[300], third[300], bare[300], missing[300];
 
@@ -149,12 +142,9 @@ static void test_data(rowlock_db *db)
 {
     static const char data[] = "the database that has the data";
     const char *const key[] = {"id", NULL}, *const columns[] = {"name", NULL};
-    rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
     rowlock_table *table = NULL;
     rowlock_once *once = NULL;
-    about.name = "people";
-    about.key = key;
-    about.columns = columns;
+    rowlock_table_options about = OPTIONS(table, .name = "people", .key = key, .columns = columns);
     unsupported(db, rowlock_table_open(db, &about, &table), data, "a table");
     unsupported(db, rowlock_once_claim(db, "key", NULL, &once), data, "a once key");
     tap_ok(!table && !once, "there is no handle then");
@@ -168,9 +158,8 @@ static void test_kinds(rowlock_db *db, rowlock_lock *lock)
 {
     static const char one[] = "the URL of one database";
     rowlock_lock *other = must_lock(db, "other"), *both[] = {lock, other};
-    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
     size_t which;
-    how.ttl_ms = 1000;
+    rowlock_acquire_options how = OPTIONS(acquire, .ttl_ms = 1000);
     unsupported(db, rowlock_acquire_all(both, 2, &how, &which), "one after the other",
                 "two locks at once");
     how.permits = ROWLOCK_SHARED;
