@@ -147,7 +147,7 @@ static void note_is(rowlock_db *db, const char *name, const char *note, const ch
 static void noted(const struct contract *c)
 {
     OWNED(db) rowlock_db *db = must_open(c->url);
-    rowlock_lock *lock = must_lock(db, "noted"), *late = NULL;
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "noted"), *late = NULL;
     char longest[257];
     memset(longest, 'x', 256);
     longest[256] = '\0';
@@ -174,14 +174,13 @@ static void noted(const struct contract *c)
     tap_ok(rowlock_lock_state(late) == ROWLOCK_STATE_LOST, "which the handle knows then");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "a later grant");
     note_is(db, "noted", "", "has no note");
-    close_locks(late, lock, NULL);
 }
 
 /* The row of a shared grant has another key. An attached handle does not know the kind. */
 static void noted_shared(const struct contract *c)
 {
     OWNED(db) rowlock_db *db = must_open(c->url);
-    rowlock_lock *lock = must_lock(db, "noted shared"), *late = NULL;
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "noted shared"), *late = NULL;
     rowlock_acquire_options how = OPTIONS(acquire, .permits = ROWLOCK_SHARED);
     is_result(db, rowlock_acquire(lock, &how), ROWLOCK_OK, "a shared lock is held");
     is_result(db,
@@ -191,7 +190,6 @@ static void noted_shared(const struct contract *c)
     is_result(db, rowlock_note(late, "shared"), ROWLOCK_OK, "it can set the note");
     note_is(db, "noted shared", "shared", "as is read");
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "the lock is released");
-    close_locks(late, lock, NULL);
 }
 
 void contract_basics(const struct contract *c)

@@ -52,14 +52,13 @@ static void counts(const struct contract *c)
 
 static void bad_numbers(const struct contract *c)
 {
-    struct guest g;
+    CLOSED_BY(guest_close) struct guest g;
     guest_open(&g, c, "numbers", -2);
     guest_tries(&g, ROWLOCK_EINVAL, "permits below -1 are refused");
     g.how.permits = INT32_MIN;
     guest_tries(&g, ROWLOCK_EINVAL, "far below too");
     g.how.permits = 1000;
     guest_tries(&g, ROWLOCK_OK, "a thousand are fine");
-    guest_close(&g);
 }
 
 static void waited_for(const struct contract *c)
@@ -142,7 +141,7 @@ static int come_back(struct race *race, struct guest *g, unsigned *seed)
 static int hammer(void *argument)
 {
     struct race *race = argument;
-    struct guest g;
+    CLOSED_BY(guest_close) struct guest g;
     guest_open(&g, race->c, "hammered", PERMITS);
     unsigned seed = (unsigned)(uintptr_t)&g;
     g.how.ttl_ms = 100;
@@ -162,7 +161,6 @@ static int hammer(void *argument)
             race->unexpected++;
         }
     }
-    guest_close(&g);
     return 0;
 }
 

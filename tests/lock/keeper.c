@@ -148,9 +148,9 @@ static int stays_ours(void *argument)
 {
     enum { HEARTBEATS = 2 };
     const struct contract *c = argument;
-    struct kept k;
+    CLOSED_BY(end_keeping) struct kept k;
     keep_one(&k, c, "kept", false);
-    rowlock_lock *wanted = must_lock(k.other, "kept");
+    OWNED(lock) rowlock_lock *wanted = must_lock(k.other, "kept");
     int64_t token = rowlock_lock_token(k.lock), until = clock_ms() + slow_ms(WAIT_MS);
     int tries = 0, busy = 0;
     uint64_t trips = stats_of(k.db).round_trips;
@@ -177,8 +177,6 @@ static int stays_ours(void *argument)
     stop_keeper(&k);
     tap_is_int(rows_of(c, "kept"), 0, "and does not rise again");
     is_result(k.other, try_lock(wanted, LEASE_MS), ROWLOCK_OK, "others can have it");
-    rowlock_lock_close(wanted);
-    end_keeping(&k);
     return 0;
 }
 
@@ -242,7 +240,7 @@ static int acquire_and_release(void *argument)
 static int busy_threads(void *argument)
 {
     const struct contract *c = argument;
-    struct kept k;
+    CLOSED_BY(end_keeping) struct kept k;
     keep_one(&k, c, "kept beside", false);
     struct worker workers[2] = {{.c = c, .keeper = k.keeper, .name = "comes"},
                                 {.c = c, .keeper = k.keeper, .name = "goes"}};
@@ -256,7 +254,6 @@ static int busy_threads(void *argument)
     is_result(k.db, rowlock_verify(k.lock), ROWLOCK_OK, "the lock beside is still held");
     for (int i = 0; i < 2; i++)
         tap_is_int(workers[i].told.lost, 0, "none was lost");
-    end_keeping(&k);
     return 0;
 }
 
@@ -265,7 +262,7 @@ static int busy_threads(void *argument)
 static int broken(void *argument)
 {
     const struct contract *c = argument;
-    struct kept k;
+    CLOSED_BY(end_keeping) struct kept k;
     keep_one(&k, c, "broken", false);
     tap_ok(!readable(k.lock, 0), "its descriptor is not readable");
     is_result(k.other, rowlock_break(k.other, "broken", 0, NULL), ROWLOCK_OK, "it is broken");
@@ -279,7 +276,6 @@ static int broken(void *argument)
     is_result(k.db, keep(k.lock, k.keeper, &k.told), ROWLOCK_OK, "and it can be acquired again");
     stop_keeper(&k);
     tap_is_int(k.told.lost, 1, "the callback was called once");
-    end_keeping(&k);
     return 0;
 }
 
@@ -289,7 +285,7 @@ static int broken(void *argument)
 static int locked_by_others(void *argument)
 {
     const struct contract *c = argument;
-    struct kept k;
+    CLOSED_BY(end_keeping) struct kept k;
     keep_one(&k, c, "locked", false);
     void *session = c->raw->open(c->url);
     raw_run(c->raw, session, "%s", c->begin);
@@ -302,7 +298,6 @@ static int locked_by_others(void *argument)
     tap_ok(comes_to(&k.told.held, 1), "which the callback tells as well");
     is_result(k.db, rowlock_verify(k.lock), ROWLOCK_OK, "it was never over");
     c->raw->close(session);
-    end_keeping(&k);
     return 0;
 }
 
@@ -359,9 +354,9 @@ static void keeps_killed(const struct killed *killed)
 static int silent_network(void *argument)
 {
     const struct contract *c = argument;
-    struct kept k;
+    CLOSED_BY(end_keeping) struct kept k;
     keep_one(&k, c, "silent", true);
-    rowlock_lock *other = must_lock(k.db, "spoken");
+    OWNED(lock) rowlock_lock *other = must_lock(k.db, "spoken");
     is_result(k.db, keep(other, k.keeper, &k.told), ROWLOCK_OK, "and another");
     tap_ok(!readable(k.lock, 0), "there is nothing to tell");
     faultproxy_blackhole(k.proxy);
@@ -373,8 +368,6 @@ static int silent_network(void *argument)
     int64_t renewals = grant_of(k.db, "spoken").renewals;
     tap_ok(renewed_beyond(k.db, "spoken", renewals), "the network is back, and the keeper");
     tap_is_int(rows_of(c, "silent"), 0, "what was released stays released");
-    rowlock_lock_close(other);
-    end_keeping(&k);
     return 0;
 }
 
@@ -382,9 +375,9 @@ static int silent_network(void *argument)
 static int late_renewal(void *argument)
 {
     const struct contract *c = argument;
-    struct kept k;
+    CLOSED_BY(end_keeping) struct kept k;
     keep_one(&k, c, "late", true);
-    rowlock_lock *other = must_lock(k.db, "beside the late one");
+    OWNED(lock) rowlock_lock *other = must_lock(k.db, "beside the late one");
     is_result(k.db, keep(other, k.keeper, &k.told), ROWLOCK_OK, "and another");
     faultproxy_arm(k.proxy, 1, (struct fault){FAULT_DELAY, ON_REQUEST, LEASE_MS / 20});
     int64_t until = clock_ms() + slow_ms(WAIT_MS);
@@ -396,8 +389,6 @@ static int late_renewal(void *argument)
     tap_is_int(rows_of(c, "late"), 0, "and what was released stays so");
     tap_is_int(rowlock_lock_state(k.lock), ROWLOCK_STATE_NONE, "nothing is held");
     tap_is_int(k.told.lost, 0, "and no loss was told");
-    rowlock_lock_close(other);
-    end_keeping(&k);
     return 0;
 }
 

@@ -142,8 +142,8 @@ static void all_or_nothing(const struct contract *c, int permits)
 
 static void expired_ones(const struct contract *c)
 {
-    struct bunch b;
-    struct guest gone, reader;
+    CLOSED_BY(bunch_close) struct bunch b;
+    CLOSED_BY(guest_close) struct guest gone, reader;
     bunch_open(&b, c, c->url);
     guest_open(&gone, c, names[0], 0);
     guest_open(&reader, c, names[1], ROWLOCK_SHARED);
@@ -155,14 +155,12 @@ static void expired_ones(const struct contract *c)
     is_result(gone.db, rowlock_renew(gone.lock, 0), ROWLOCK_LOST, "the one");
     is_result(reader.db, rowlock_renew(reader.lock, 0), ROWLOCK_LOST, "and the other");
     tap_ok(rowlock_lock_token(b.locks[0]) > rowlock_lock_token(gone.lock), "with a higher token");
-    guests_close(&gone, &reader, NULL);
-    bunch_close(&b);
 }
 
 static void kinds(const struct contract *c)
 {
-    struct bunch one, two;
-    struct guest counter;
+    CLOSED_BY(bunch_close) struct bunch one, two;
+    CLOSED_BY(guest_close) struct guest counter;
     bunch_open(&one, c, c->url);
     bunch_open(&two, c, c->url);
     one.how.permits = two.how.permits = ROWLOCK_SHARED;
@@ -174,9 +172,6 @@ static void kinds(const struct contract *c)
     rival_open(&counter, c, 2, 4);
     is_told(&one, ROWLOCK_MISMATCH, 2, "one is counted, then they are not shared");
     holds(&one, 0);
-    guest_close(&counter);
-    bunch_close(&one);
-    bunch_close(&two);
 }
 
 /* ---- waiting */
@@ -198,8 +193,8 @@ static struct helper *start_waiting(struct bunch *b)
 /* A caller who needs two that are held in turn by others has neither meanwhile. */
 static void waits_without_holding(const struct contract *c)
 {
-    struct bunch b;
-    struct guest first, second, third;
+    CLOSED_BY(bunch_close) struct bunch b;
+    CLOSED_BY(guest_close) struct guest first, second, third;
     bunch_open(&b, c, c->url);
     rival_open(&first, c, 2, 0);
     rival_open(&second, c, 0, 0);
@@ -217,22 +212,18 @@ static void waits_without_holding(const struct contract *c)
     is_result(b.db, helper_join(thread), ROWLOCK_OK, "then he gets all");
     holds(&b, COUNT);
     stand(c, COUNT, 0, "he stands in no line");
-    guests_close(&first, &second, &third, NULL);
-    bunch_close(&b);
 }
 
 static void waits_in_vain(const struct contract *c)
 {
-    struct bunch b;
-    struct guest holder;
+    CLOSED_BY(bunch_close) struct bunch b;
+    CLOSED_BY(guest_close) struct guest holder;
     bunch_open(&b, c, c->url);
     rival_open(&holder, c, 1, 0);
     struct helper *thread = start_waiting(&b);
     rowlock_cancel(b.db);
     is_result(b.db, helper_join(thread), ROWLOCK_CANCELLED, "and is cancelled");
     stand(c, 1, 0, "nothing is left of him");
-    guest_close(&holder);
-    bunch_close(&b);
 }
 
 struct opposite {
@@ -286,7 +277,7 @@ static void opposite_orders(const struct contract *c)
 
 static void one_round_trip(const struct contract *c, struct faultproxy *proxy, const char *url)
 {
-    struct bunch b;
+    CLOSED_BY(bunch_close) struct bunch b;
     bunch_open(&b, c, url);
     takes(&b, ROWLOCK_OK, "several locks, for the first time on a connection");
     release_all(&b);
@@ -297,21 +288,19 @@ static void one_round_trip(const struct contract *c, struct faultproxy *proxy, c
     tap_is_int(faultproxy_round_trips(proxy), COUNT, "and their releases one each");
     takes(&b, ROWLOCK_OK, "again");
     faultproxy_round_trips(proxy);
-    struct bunch rival;
+    CLOSED_BY(bunch_close) struct bunch rival;
     bunch_open(&rival, c, url);
     takes(&rival, ROWLOCK_BUSY, "a busy try");
     faultproxy_round_trips(proxy);
     takes(&rival, ROWLOCK_BUSY, "and the next");
     tap_ok(faultproxy_round_trips(proxy) <= 2, "takes one, or two to tell who holds it");
-    bunch_close(&rival);
-    bunch_close(&b);
 }
 
 /* As one who waits for one lock: mostly asleep. */
 static void waits_quietly(const struct contract *c, struct faultproxy *proxy, const char *url)
 {
-    struct guest holder, one;
-    struct bunch b;
+    CLOSED_BY(guest_close) struct guest holder, one;
+    CLOSED_BY(bunch_close) struct bunch b;
     rival_open(&holder, c, 1, 0);
     guest_open_as(&one, c, url, NULL, names[1], 0);
     bunch_open(&b, c, url);
@@ -324,8 +313,6 @@ static void waits_quietly(const struct contract *c, struct faultproxy *proxy, co
     /* A pause has 4 ms at least, and each look for many has three round trips at most. */
     tap_ok(for_many < 400, "takes hardly more round trips (%d for one, %d for many)", for_one,
            for_many);
-    guests_close(&holder, &one, NULL);
-    bunch_close(&b);
 }
 
 /* They have been granted and released once. Returns the first one's token. */
@@ -373,11 +360,11 @@ static void lost_answers(const struct contract *c, struct faultproxy *proxy, con
 /* What the lost answer said is true no longer when the call is repeated. */
 static void lost_and_broken(const struct contract *c, struct faultproxy *proxy, const char *url)
 {
-    struct bunch b;
+    CLOSED_BY(bunch_close) struct bunch b;
     bunch_open_known(&b, c, url, false);
     faultproxy_arm(proxy, 1, (struct fault){.kind = FAULT_CUT, .side = ON_ANSWER});
     takes(&b, ROWLOCK_EUNCERTAIN, "the answer of the call is lost");
-    rowlock_db *admin = must_open(c->url);
+    OWNED(db) rowlock_db *admin = must_open(c->url);
     is_result(admin, rowlock_break(admin, names[1], 0, NULL), ROWLOCK_OK,
               "and one of the grants broken");
     takes(&b, ROWLOCK_OK, "the next call gets all, the broken one anew");
@@ -385,8 +372,6 @@ static void lost_and_broken(const struct contract *c, struct faultproxy *proxy, 
         is_result(b.db, rowlock_verify(b.locks[i]), ROWLOCK_OK, "each is ours");
     stand(c, COUNT, 0, "by one grant");
     release_all(&b);
-    rowlock_db_close(admin);
-    bunch_close(&b);
 }
 
 void contract_many(const struct contract *c)

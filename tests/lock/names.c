@@ -57,7 +57,7 @@ static const char *const bad_utf8[] = {
 static void are_all_different(const struct contract *c, const char *const *names, int count,
                               const char *what)
 {
-    rowlock_db *db = must_open(c->url);
+    OWNED(db) rowlock_db *db = must_open(c->url);
     rowlock_lock *locks[64];
     int granted = 0, met = 0;
     for (int i = 0; i < count; i++) {
@@ -84,7 +84,6 @@ static void are_all_different(const struct contract *c, const char *const *names
         rowlock_lock_close(locks[i]);
     }
     tap_is_int(released, count, "%s: each is released", what);
-    rowlock_db_close(db);
 }
 
 static int opens(rowlock_db *db, const char *name)

@@ -219,7 +219,7 @@ static void tickets_decide(const struct contract *c)
 
 static void nothing_left(const struct contract *c)
 {
-    struct guest holder, g, behind;
+    CLOSED_BY(guest_close) struct guest holder, g, behind;
     guests_open(c, "left", 0, &holder, &g, &behind, NULL);
     guest_tries(&holder, ROWLOCK_OK, "a lock is held");
     waits_in_vain(&g, 50, "a wait is over");
@@ -237,7 +237,6 @@ static void nothing_left(const struct contract *c)
     guest_releases(&holder, ROWLOCK_OK, "the lock is released");
     guest_gets(&behind, "then it is the next one's");
     tap_is_int(tickets_of(c, "left"), 0, "no ticket is left behind");
-    guests_close(&g, &behind, &holder, NULL);
 }
 
 static void uncontended(const struct contract *c)
@@ -289,7 +288,7 @@ static void waits_quietly(const struct contract *c, struct faultproxy *proxy, co
 
 static void keeps_its_place(const struct contract *c, struct faultproxy *proxy, const char *url)
 {
-    struct guest holder, first, second;
+    CLOSED_BY(guest_close) struct guest holder, first, second;
     guest_open(&holder, c, "cut off", 0);
     guest_open_as(&first, c, url, NULL, "cut off", 0);
     guest_open(&second, c, "cut off", 0);
@@ -307,12 +306,11 @@ static void keeps_its_place(const struct contract *c, struct faultproxy *proxy, 
     guest_waits(&second, "before the next one");
     guest_releases(&first, ROWLOCK_OK, "who");
     guest_gets(&second, "gets it then");
-    guests_close(&first, &second, &holder, NULL);
 }
 
 static void dies(const struct contract *c, struct faultproxy *proxy, const char *url)
 {
-    struct guest holder, first = {.c = c}, second;
+    CLOSED_BY(guest_close) struct guest holder, first = {.c = c}, second;
     rowlock_db_options options = OPTIONS(db, .reconnect_ms = -1);
     guests_open(c, "dead", 0, &holder, &second, NULL);
     first.db = must_open_with(url, &options);
@@ -336,7 +334,6 @@ static void dies(const struct contract *c, struct faultproxy *proxy, const char 
     is_result(second.db, rowlock_sweep(second.db, NULL, NULL), ROWLOCK_OK, "a sweep");
     tap_is_int(tickets_of(c, "dead"), 0, "clears it away, if nobody did before");
     faultproxy_accept(proxy);
-    guests_close(&first, &second, &holder, NULL);
 }
 
 /* ---- the table, listed and swept */

@@ -173,7 +173,7 @@ static void upgrade_refused(const struct contract *c, int permits)
 /* As everywhere: the owner decides who is the same. */
 static void same_owner(const struct contract *c, int permits)
 {
-    struct guest one, two, other;
+    CLOSED_BY(guest_close) struct guest one, two, other;
     guest_open_as(&one, c, c->url, "a restarted reader", "same", permits);
     guest_open_as(&two, c, c->url, "a restarted reader", "same", permits);
     guest_open(&other, c, "same", permits);
@@ -183,7 +183,6 @@ static void same_owner(const struct contract *c, int permits)
     is_result(one.db, rowlock_verify(one.lock), ROWLOCK_LOST, "takes over what he had");
     tap_is_int(rows_of(c, "same"), 2, "so that nobody counts twice");
     is_result(other.db, rowlock_verify(other.lock), ROWLOCK_OK, "others are left alone");
-    guests_close(&one, &two, &other, NULL);
 }
 
 /* ---- leases */
@@ -398,7 +397,7 @@ static void guards_alone(struct shared_scene *s, int want, const char *what)
 /* A token that is not the newest any more guards as long as its row stands. */
 static void guarded(const struct contract *c, const char *isolation, int permits)
 {
-    struct shared_scene s;
+    CLOSED_BY(clear_scene) struct shared_scene s;
     set_scene(&s, c, isolation, permits);
     guest_tries(&s.holder, ROWLOCK_OK, "a grant beside others");
     guards_alone(&s, ROWLOCK_OK, "guards");
@@ -424,13 +423,12 @@ static void guarded(const struct contract *c, const char *isolation, int permits
               rowlock_break(s.writer.db, "tx shared", rowlock_lock_token(s.holder.lock), NULL),
               ROWLOCK_OK, "ours is broken");
     guards_alone(&s, ROWLOCK_LOST, "which is");
-    clear_scene(&s);
 }
 
 /* What is guarded keeps a writer out to the end of the transaction, lease or no lease. */
 static void guarded_beyond_its_lease(const struct contract *c, const char *isolation, int permits)
 {
-    struct shared_scene s;
+    CLOSED_BY(clear_scene) struct shared_scene s;
     set_scene(&s, c, isolation, permits);
     guest_tries(&s.holder, ROWLOCK_OK, "a grant for a moment");
     end_lease(c, s.holder.lock);
@@ -446,24 +444,22 @@ static void guarded_beyond_its_lease(const struct contract *c, const char *isola
     guards_alone(&s, ROWLOCK_LOST, "for ever");
     guest_tries(&s.other, ROWLOCK_OK, "even if somebody shares it");
     guards_alone(&s, ROWLOCK_LOST, "for ever");
-    clear_scene(&s);
 }
 
 /* What another process did not see may be done twice: a guard of any grant fails after that. */
 static void guarded_before_a_failover(const struct contract *c, int permits)
 {
-    struct shared_scene s;
+    CLOSED_BY(clear_scene) struct shared_scene s;
     set_scene(&s, c, scene_isolations(c)[0], permits);
     guest_tries(&s.holder, ROWLOCK_OK, "a grant");
     is_result(s.other.db, rowlock_raise_tokens(s.other.db, 10, NULL), ROWLOCK_OK,
               "tokens are raised");
     guards_alone(&s, ROWLOCK_LOST, "grants from before do not guard any more");
-    clear_scene(&s);
 }
 
 static void acquired_inside(const struct contract *c, const char *isolation, int permits)
 {
-    struct shared_scene s;
+    CLOSED_BY(clear_scene) struct shared_scene s;
     rowlock_acquire_options how = OPTIONS(acquire, .permits = permits);
     set_scene(&s, c, isolation, permits);
     guest_tries(&s.other, ROWLOCK_OK, "one is there");
@@ -494,12 +490,11 @@ static void acquired_inside(const struct contract *c, const char *isolation, int
               "and who means another kind");
     tap_is_int(error_of(s.tx).transaction_over, 0, "the transaction can go on");
     scene_run(&s.begin, "COMMIT");
-    clear_scene(&s);
 }
 
 static void released_inside(const struct contract *c, const char *isolation, int permits)
 {
-    struct shared_scene s;
+    CLOSED_BY(clear_scene) struct shared_scene s;
     set_scene(&s, c, isolation, permits);
     guest_tries(&s.holder, ROWLOCK_OK, "one is there");
     guest_tries(&s.other, ROWLOCK_OK, "and another");
@@ -520,7 +515,6 @@ static void released_inside(const struct contract *c, const char *isolation, int
     scene_run(&s.begin, "COMMIT");
     rowlock_forget(s.other.lock);
     guest_tries(&s.writer, ROWLOCK_OK, "then a writer comes in");
-    clear_scene(&s);
 }
 
 void contract_shared(const struct contract *c)

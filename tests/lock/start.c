@@ -48,7 +48,7 @@ static bool in_queue(struct guest *g)
 
 static void free_lock(const struct contract *c)
 {
-    struct guest g;
+    CLOSED_BY(guest_close) struct guest g;
     guest_open(&g, c, "started", 0);
     tap_is_int(rowlock_acquire_fd(g.lock), -1, "nothing started, nothing to poll");
     is_result(g.db, rowlock_acquire_step(g.lock), ROWLOCK_EMISUSE, "nor to step");
@@ -65,13 +65,12 @@ static void free_lock(const struct contract *c)
     g.how.ttl_ms = 1;
     is_result(g.db, begin(&g), ROWLOCK_EINVAL, "what is not acceptable is not started");
     tap_is_int(rowlock_acquire_fd(g.lock), -1, "so there is nothing to poll");
-    guest_close(&g);
 }
 
 /* The wait has ended when the cancel comes. */
 static void cancelled_too_late(const struct contract *c)
 {
-    struct guest holder, g;
+    CLOSED_BY(guest_close) struct guest holder, g;
     guests_open(c, "cancelled too late", 0, &holder, &g, NULL);
     is_result(g.db, begin(&g), ROWLOCK_OK, "a free lock, started");
     struct pollfd fd = {.fd = rowlock_acquire_fd(g.lock), .events = POLLIN};
@@ -88,7 +87,6 @@ static void cancelled_too_late(const struct contract *c)
     rowlock_cancel(g.db);
     is_result(g.db, begin(&g), ROWLOCK_OK, "started after a cancel");
     is_result(g.db, finish(&g), ROWLOCK_CANCELLED, "which ends it");
-    guests_close(&g, &holder, NULL);
 }
 
 static bool both_stand(void *context)
@@ -133,10 +131,10 @@ static bool stands(void *context)
 /* Everything else is turned away while it goes on. */
 static void belongs_to_it(const struct contract *c)
 {
-    struct guest holder, g;
+    CLOSED_BY(guest_close) struct guest holder, g;
     int refused = 0;
     guests_open(c, "busy handle", 0, &holder, &g, NULL);
-    rowlock_lock *other = must_lock(g.db, "another of it");
+    OWNED(lock) rowlock_lock *other = must_lock(g.db, "another of it");
     guest_tries(&holder, ROWLOCK_OK, "a lock is held");
     is_result(g.db, begin(&g), ROWLOCK_OK, "another starts to acquire it");
     tap_ok(comes_true(stands, &g), "and stands in line");
@@ -167,8 +165,6 @@ static void belongs_to_it(const struct contract *c)
     rowlock_grant met = ROWLOCK_GRANT_INIT;
     tap_is_int(rowlock_lock_holder(g.lock, &met), ROWLOCK_OK, "and it is known");
     tap_is_int(met.token, rowlock_lock_token(holder.lock), "by whom");
-    rowlock_lock_close(other);
-    guests_close(&g, &holder, NULL);
 }
 
 static void closed_meanwhile(const struct contract *c, bool lock_first)
@@ -193,7 +189,7 @@ static void closed_meanwhile(const struct contract *c, bool lock_first)
 /* What the options point to may be gone before it is written. */
 static void options_are_copied(const struct contract *c)
 {
-    struct guest holder, g;
+    CLOSED_BY(guest_close) struct guest holder, g;
     rowlock_grant met = ROWLOCK_GRANT_INIT;
     char note[30] = "a note that is copied";
     guests_open(c, "copied", 0, &holder, &g, NULL);
@@ -208,7 +204,6 @@ static void options_are_copied(const struct contract *c)
     guest_tries(&holder, ROWLOCK_BUSY, "whom one meets");
     tap_is_int(rowlock_lock_holder(holder.lock, &met), ROWLOCK_OK, "has");
     tap_is_str(met.note, "a note that is copied", "the note that it was started with");
-    guests_close(&g, &holder, NULL);
 }
 
 void contract_start(const struct contract *c)

@@ -16,7 +16,7 @@ static int tx_try(const struct scene *s)
 static void acquire_commits(const struct contract *c, const char *isolation, bool shared)
 {
     int64_t last = 0, when = 0;
-    struct scene s = scene_open(c, isolation, "tx acquire", shared);
+    CLOSED_BY(scene_close) struct scene s = scene_open(c, isolation, "tx acquire", shared);
     rowlock_grant holder = ROWLOCK_GRANT_INIT;
     db_exec(c->raw, c->url, "DELETE FROM rowlock_tokens WHERE name = '%s'", s.name);
     scene_begin(&s);
@@ -40,12 +40,11 @@ static void acquire_commits(const struct contract *c, const char *isolation, boo
     is_result(s.own, rowlock_renew(s.lock, 0), ROWLOCK_OK, "the holder renews");
     is_result(s.own, rowlock_release(s.lock), ROWLOCK_OK, "and releases");
     scene_taken_over(&s, token);
-    scene_close(&s);
 }
 
 static void acquire_rolled_back(const struct contract *c, const char *isolation, bool shared)
 {
-    struct scene s = scene_open(c, isolation, "tx undone", shared);
+    CLOSED_BY(scene_close) struct scene s = scene_open(c, isolation, "tx undone", shared);
     int64_t before = scene_hold(&s);
     is_result(s.own, rowlock_release(s.lock), ROWLOCK_OK, "released again");
     scene_begin(&s);
@@ -69,12 +68,11 @@ static void acquire_rolled_back(const struct contract *c, const char *isolation,
     is_result(s.rival, rowlock_release(s.wanted), ROWLOCK_OK, "released");
     scene_hold(&s);
     tap_ok(rowlock_lock_token(s.lock) > undone, "the handle can have it again");
-    scene_close(&s);
 }
 
 static void acquire_expired(const struct contract *c, const char *isolation, bool shared)
 {
-    struct scene s = scene_open(c, isolation, "tx take over", shared);
+    CLOSED_BY(scene_close) struct scene s = scene_open(c, isolation, "tx take over", shared);
     is_result(s.rival, try_lock(s.wanted, TTL_MS), ROWLOCK_OK, "another's lock");
     int64_t token = rowlock_lock_token(s.wanted);
     end_lease(c, s.wanted);
@@ -84,12 +82,11 @@ static void acquire_expired(const struct contract *c, const char *isolation, boo
     scene_run(&s, "COMMIT");
     is_result(s.rival, rowlock_release(s.wanted), ROWLOCK_LOST, "the old holder has lost it");
     is_result(s.own, rowlock_release(s.lock), ROWLOCK_OK, "the new one has it");
-    scene_close(&s);
 }
 
 static void acquire_busy(const struct contract *c, const char *isolation, bool shared)
 {
-    struct scene s = scene_open(c, isolation, "tx busy", shared);
+    CLOSED_BY(scene_close) struct scene s = scene_open(c, isolation, "tx busy", shared);
     rowlock_grant holder = ROWLOCK_GRANT_INIT;
     is_result(s.rival, try_lock(s.wanted, TTL_MS), ROWLOCK_OK, "another holds it");
     scene_begin(&s);
@@ -108,7 +105,6 @@ static void acquire_busy(const struct contract *c, const char *isolation, bool s
         scene_begin(&s);
     }
     scene_goes_on(&s, s.tx, "BUSY");
-    scene_close(&s);
 }
 
 static void acquire_refused(const struct contract *c)

@@ -108,7 +108,7 @@ static void release_is_held_up(const struct contract *c, struct faultproxy *prox
                                enum fault_side side)
 {
     const char *what = side == ON_REQUEST ? "request" : "answer";
-    struct stage s;
+    CLOSED_BY(stage_close) struct stage s;
     stage_open(&s, c, proxy, c->url, url, 0);
     for (int i = 0; i < REPEATS; i++) {
         stage_hold(&s);
@@ -121,7 +121,6 @@ static void release_is_held_up(const struct contract *c, struct faultproxy *prox
         is_result(s.holder.db, helper_join(helper), ROWLOCK_OK, "that is released");
         guest_leave(&s.waiter);
     }
-    stage_close(&s);
 }
 
 /* ---- other ways in */

@@ -171,7 +171,7 @@ static void each_batch(const struct inside *in)
 
 static void commits(const struct contract *c, const struct sort *sort)
 {
-    struct inside in = inside_open(c, sort);
+    CLOSED_BY(inside_close) struct inside in = inside_open(c, sort);
     begin(&in);
     inside_run(&in, "INSERT INTO win_log VALUES ('before')");
     each_outcome(&in);
@@ -183,12 +183,11 @@ static void commits(const struct contract *c, const struct sort *sort)
                "SELECT n FROM win_rows WHERE id = 1");
     site_finds(&in.s, "6", "one is removed, one inserted", "SELECT count(*) FROM win_rows");
     site_finds(&in.s, "8", "that one", "SELECT n FROM win_rows WHERE id = 50");
-    inside_close(&in);
 }
 
 static void rolled_back(const struct contract *c, const struct sort *sort)
 {
-    struct inside in = inside_open(c, sort);
+    CLOSED_BY(inside_close) struct inside in = inside_open(c, sort);
     begin(&in);
     each_outcome(&in);
     inside_run(&in, "ROLLBACK");
@@ -197,7 +196,6 @@ static void rolled_back(const struct contract *c, const struct sort *sort)
     row_becomes(&in.s, in.t, UPDATE, 1, number(5), FIRST, ROWLOCK_OK, FIRST + 1, "outside again");
     row_becomes(&in.s, in.t, UPDATE, 1, number(5), FIRST, ROWLOCK_STALE, FIRST + 1, "outside");
     site_finds(&in.s, "5", "which is a commit of its own", "SELECT n FROM win_rows WHERE id = 1");
-    inside_close(&in);
 }
 
 /* ---- refused statements */
@@ -237,20 +235,19 @@ static void refused(const struct contract *c, const struct sort *sort)
 
 static void refused_by_us(const struct contract *c, const struct sort *sort)
 {
-    struct inside in = inside_open(c, sort);
+    CLOSED_BY(inside_close) struct inside in = inside_open(c, sort);
     rowlock_value text = rowlock_text("no number");
     begin(&in);
     inside_run(&in, "INSERT INTO win_log VALUES ('before')");
     row_becomes(&in.s, in.t, UPDATE, 1, &text, FIRST, ROWLOCK_EINVAL, 0, "a wrong kind");
     says_the_truth(&in, false, "what was not sent does no harm");
-    inside_close(&in);
 }
 
 /* ---- where a transaction is over before we come */
 
 static void failed_before(const struct contract *c, const struct sort *sort)
 {
-    struct inside in = inside_open(c, sort);
+    CLOSED_BY(inside_close) struct inside in = inside_open(c, sort);
     begin(&in);
     inside_run(&in, "INSERT INTO win_log VALUES ('before')");
     try_to_run(&in, "SELECT nosuch FROM nowhere");
@@ -260,7 +257,6 @@ static void failed_before(const struct contract *c, const struct sort *sort)
     tap_ok(result < 0, "in a transaction that has failed nothing is done (%s)",
            rowlock_result_name(result));
     says_the_truth(&in, true, "it has failed");
-    inside_close(&in);
 }
 
 /* ---- others in the way */
@@ -336,9 +332,11 @@ static void kept_out(const struct contract *c, const struct sort *sort)
 
 static void guarded(const struct contract *c, const struct sort *sort)
 {
-    struct inside in = inside_open(c, sort);
-    rowlock_db *own = must_open(c->url), *rival = must_open(c->url);
-    rowlock_lock *lock = must_lock(own, "win guard"), *wanted = must_lock(rival, "win guard");
+    CLOSED_BY(inside_close) struct inside in = inside_open(c, sort);
+    OWNED(db) rowlock_db *own = must_open(c->url), *rival = must_open(c->url);
+    OWNED(lock)
+    rowlock_lock *lock = must_lock(own, "win guard"),
+                 *wanted = must_lock(rival, "win guard");
     is_result(own, try_lock(lock, TTL_MS), ROWLOCK_OK, "%s: a lock is held", sort->isolation);
     begin(&in);
     inside_run(&in, "INSERT INTO win_log VALUES ('before')");
@@ -356,9 +354,6 @@ static void guarded(const struct contract *c, const struct sort *sort)
     inside_run(&in, "ROLLBACK");
     site_finds(&in.s, "2", "which is the application's to roll back",
                "SELECT version FROM win_rows WHERE id = 1");
-    close_locks(lock, wanted);
-    close_dbs(own, rival);
-    inside_close(&in);
 }
 
 static void all_of(const struct contract *c, const struct sort *sort)

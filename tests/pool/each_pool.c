@@ -67,7 +67,7 @@ static void lock_row(const struct swarm *s, void *session, const char *table)
 static void one_is_in_the_way(const struct raw *raw, const char *url, const char *what,
                               const char *table, int (*act)(struct member *m), int want)
 {
-    struct swarm s;
+    CLOSED_BY(swarm_close) struct swarm s;
     bool tries = act == act_try;
     void *session = raw->open(url);
     swarm_open(&s, raw, url, 1, FEW);
@@ -99,7 +99,6 @@ static void one_is_in_the_way(const struct raw *raw, const char *url, const char
                    "until the other transaction ends");
     }
     raw->close(session);
-    swarm_close(&s);
 }
 
 static int act_count(struct member *m)
@@ -109,17 +108,14 @@ static int act_count(struct member *m)
 
 static void one_of_another_kind(const struct raw *raw, const char *url)
 {
-    struct swarm s;
+    CLOSED_BY(swarm_close) struct swarm s;
     swarm_open(&s, raw, url, 1, FEW);
-    rowlock_db *other = must_open(url);
-    rowlock_lock *lock = must_lock(other, rowlock_lock_name(s.member[ODD].lock));
+    OWNED(db) rowlock_db *other = must_open(url);
+    OWNED(lock) rowlock_lock *lock = must_lock(other, rowlock_lock_name(s.member[ODD].lock));
     rowlock_acquire_options how = OPTIONS(acquire, .permits = 3);
     is_result(other, rowlock_acquire(lock, &how), ROWLOCK_OK, "a lock is held by one of three");
     tap_is_int(swarm_act(&s, act_count, ROWLOCK_OK), FEW - 1, "of many tries");
     tap_is_int(s.member[ODD].result, ROWLOCK_MISMATCH, "one alone is a MISMATCH");
-    rowlock_lock_close(lock);
-    rowlock_db_close(other);
-    swarm_close(&s);
 }
 
 static void refuse_one(const struct raw *raw, const char *url)
@@ -148,7 +144,7 @@ static void refuse_one(const struct raw *raw, const char *url)
 static void one_is_refused(const struct raw *raw, const char *url)
 {
     bool postgres = strcmp(raw->name, "postgres") == 0;
-    struct swarm s;
+    CLOSED_BY(swarm_close) struct swarm s;
     swarm_open(&s, raw, url, 1, FEW);
     refuse_one(raw, url);
     tap_is_int(swarm_act(&s, act_try, ROWLOCK_OK), FEW - 1, "of many tries");
@@ -157,7 +153,6 @@ static void one_is_refused(const struct raw *raw, const char *url)
     db_exec(raw, url, "DROP TRIGGER no_swarm%s", postgres ? " ON rowlock_locks" : "");
     if (postgres)
         db_exec(raw, url, "DROP FUNCTION no_swarm");
-    swarm_close(&s);
 }
 
 static bool has_ended(void *context)
@@ -167,7 +162,7 @@ static bool has_ended(void *context)
 
 static void one_is_late(const struct raw *raw, const char *url)
 {
-    struct swarm s;
+    CLOSED_BY(swarm_close) struct swarm s;
     swarm_open(&s, raw, url, 1, FEW);
     struct member *odd = &s.member[ODD];
     rowlock_lock_close(odd->lock);
@@ -183,7 +178,6 @@ static void one_is_late(const struct raw *raw, const char *url)
     tap_is_int(odd->result, ROWLOCK_ECONN, "one leaves it at its own time limit");
     tap_is_int(db_int(raw, url, "SELECT count(*) FROM rowlock_locks WHERE name = 'swarm late'"), 0,
                "and its step is not sent");
-    swarm_close(&s);
 }
 
 /* ---- no order of names is a deadlock */
@@ -279,7 +273,7 @@ static int in_a_child(void *argument)
 
 static void forked(const struct raw *raw, const char *url)
 {
-    struct swarm s;
+    CLOSED_BY(swarm_close) struct swarm s;
     swarm_open(&s, raw, url, 1, FEW);
     tap_is_int(swarm_act(&s, act_try, ROWLOCK_OK), FEW, "some hold their locks");
     tap_is_int(child_join(child_start(in_a_child, &s)), 0,
@@ -291,7 +285,6 @@ static void forked(const struct raw *raw, const char *url)
     swarm_pull(&s);
     tap_is_int(swarm_join(&s, ROWLOCK_OK), FEW, "the parent goes on");
     tap_is_int(swarm_act(&s, act_release, ROWLOCK_OK), FEW, "with all it holds");
-    swarm_close(&s);
 }
 
 static void closed_first(const struct raw *raw, const char *url)
@@ -464,14 +457,12 @@ static int nothing(void *context, const rowlock_attempt *attempt)
 static int while_another(void *context, const rowlock_attempt *attempt)
 {
     struct attempts *a = context;
-    rowlock_db *third = must_join(a->pool, 0, 0);
-    rowlock_lock *lock = must_lock(third, "beside");
+    OWNED(db) rowlock_db *third = must_join(a->pool, 0, 0);
+    OWNED(lock) rowlock_lock *lock = must_lock(third, "beside");
     (void)attempt;
     rowlock_retry_options once = OPTIONS(retry, .deadline_ms = 300);
     a->second_said = rowlock_retry(a->second, nothing, NULL, &once, NULL);
     a->lock_said = try_lock(lock, SWARM_TTL_MS);
-    rowlock_lock_close(lock);
-    rowlock_db_close(third);
     return ROWLOCK_OK;
 }
 

@@ -43,13 +43,11 @@ static rowlock_lock *open_lock(rowlock_db *db, int number)
 static void *wait_in_vain(void *context)
 {
     struct waiter *w = context;
-    rowlock_db *db = must_join(w->pool, 0, 0);
-    rowlock_lock *lock = open_lock(db, w->number);
+    OWNED(db) rowlock_db *db = must_join(w->pool, 0, 0);
+    OWNED(lock) rowlock_lock *lock = open_lock(db, w->number);
     w->result = wait_lock(lock, SWARM_TTL_MS, ROWLOCK_FOREVER);
     if (w->result == ROWLOCK_OK)
         w->result = rowlock_release(lock);
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
     return NULL;
 }
 

@@ -104,7 +104,7 @@ static void counts_from_sending(void)
 {
     enum { LATE_MS = 300 };
     const struct act act = {"acquire", act_try, false, true};
-    struct swarm s;
+    CLOSED_BY(swarm_close) struct swarm s;
     int early = 0;
     swarm_open_with(&s, raw, straight, through, 1, FEW, 0, 0);
     swarm_loses(&s, &act,
@@ -116,7 +116,6 @@ static void counts_from_sending(void)
         early += now_ms + rowlock_lock_remaining_ms(s.member[i].lock) <= sent_ms + SWARM_TTL_MS + 1;
     }
     tap_is_int(early, FEW, "each lease is counted from no later than the sending");
-    swarm_close(&s);
 }
 
 /* ---- a server that stands still */
@@ -276,7 +275,7 @@ static int act_through_it(struct member *m)
 
 static void restarted(void)
 {
-    struct swarm s;
+    CLOSED_BY(swarm_close) struct swarm s;
     is_back = false;
     swarm_open(&s, raw, straight, 2, SWARM_MAX);
     swarm_start(&s, act_through_it);
@@ -287,7 +286,6 @@ static void restarted(void)
     tap_is_int(swarm_join(&s, 0), SWARM_MAX, "the server restarts while %d threads work",
                SWARM_MAX);
     tap_is_int(rows(), 0, "and nothing is left behind");
-    swarm_close(&s);
 }
 
 static int act_wait(struct member *m)
@@ -306,7 +304,7 @@ static bool all_wait(void *context)
 
 static void away(void)
 {
-    struct swarm s, waiting;
+    CLOSED_BY(swarm_close) struct swarm s, waiting;
     swarm_open_with(&s, raw, straight, straight, 1, FEW, 0, 200);
     swarm_open_with(&waiting, raw, straight, straight, 1, FEW, 0, 200);
     tap_is_int(swarm_act(&s, act_try, ROWLOCK_OK), FEW, "locks are held");
@@ -325,14 +323,12 @@ static void away(void)
     swarm_start(&s, act_release);
     tap_is_int(swarm_join(&s, ROWLOCK_OK), FEW, "and release");
     tap_is_int(swarm_join(&waiting, ROWLOCK_OK), FEW, "what others have waited for all the time");
-    swarm_close(&s);
-    swarm_close(&waiting);
 }
 
 /* As after a failover to another database. */
 static void other_tables(void)
 {
-    struct swarm s;
+    CLOSED_BY(swarm_close) struct swarm s;
     char identity[100];
     swarm_open_with(&s, raw, straight, through, 1, FEW, 0, 0);
     if (!raw->ask(s.session, "SELECT identity FROM rowlock_meta", identity, sizeof identity))
@@ -345,7 +341,6 @@ static void other_tables(void)
     db_exec(raw, straight, "UPDATE rowlock_meta SET identity = '%s'", identity);
     swarm_start(&s, act_try);
     tap_is_int(swarm_join(&s, ROWLOCK_OK), FEW, "the first one is not");
-    swarm_close(&s);
 }
 
 static int run(const struct raw *this, const char *url)

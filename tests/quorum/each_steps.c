@@ -78,11 +78,10 @@ static void test_retract(void)
     tap_ok(!retracts("undone", "b", 11), "nor does another owner");
     tap_ok(retracts("undone", "a", 11), "the request itself does");
     tap_is_int(grant("undone", "b", 13), 2, "so that another is granted the lock");
-    rowlock_lock *lock = must_attach(db, "undone", "b", 2);
+    OWNED(lock) rowlock_lock *lock = must_attach(db, "undone", "b", 2);
     tap_is_int(rowlock_renew(lock, 60000), ROWLOCK_OK, "its lease is renewed");
     tap_ok(!retracts("undone", "b", 13), "a holder may count on it then, so it stays");
     tap_is_int(rowlock_release(lock), ROWLOCK_OK, "until it is released");
-    rowlock_lock_close(lock);
 }
 
 static void test_lift(void)

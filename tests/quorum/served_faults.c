@@ -69,7 +69,7 @@ static bool is_complete(rowlock_lock *lock)
 /* Grants, renewals and releases. */
 static void count_turns(rowlock_db *db, const char *name, int counts[3])
 {
-    rowlock_lock *lock = must_lock(db, name);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, name);
     counts[0] = counts[1] = counts[2] = 0;
     for (int i = 0; i < TURNS; i++) {
         counts[0] += try_lock(lock, LONG_MS) == ROWLOCK_OK;
@@ -77,7 +77,6 @@ static void count_turns(rowlock_db *db, const char *name, int counts[3])
         counts[2] += rowlock_release(lock) == ROWLOCK_OK;
         rowlock_forget(lock);
     }
-    rowlock_lock_close(lock);
 }
 
 static void test_one(const char *what, void (*break_it)(int i), void (*mend_it)(int i))
@@ -133,8 +132,8 @@ static int come_back(void *unused)
 /* The other members have removed their rows by the time that the newest grant is looked at. */
 static void test_release_again(void)
 {
-    rowlock_db *db = members_open(&m);
-    rowlock_lock *lock = must_lock(db, "again");
+    OWNED(db) rowlock_db *db = members_open(&m);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "again");
     is_result(db, try_lock(lock, LONG_MS), ROWLOCK_OK, "a lock is held");
     tap_ok(is_complete(lock), "in all members");
     down(1);
@@ -147,8 +146,6 @@ static void test_release_again(void)
     is_result(db, try_lock(lock, LONG_MS), ROWLOCK_OK, "it is held again");
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "and released");
     tap_ok(rows_become(&m, 0, 0, 0), "no row is left in any member");
-    close_locks(lock);
-    rowlock_db_close(db);
 }
 
 struct handed {
@@ -209,7 +206,7 @@ static int wait_long(void *argument)
 static void test_cancelled(void)
 {
     enum { TRIES = 20 };
-    rowlock_db *db = members_open(&m);
+    OWNED(db) rowlock_db *db = members_open(&m);
     struct handed own = {.lock = must_lock(db, "cancelled"), .result = ROWLOCK_CANCELLED};
     for (int i = 0; i < TRIES && own.result == ROWLOCK_CANCELLED; i++) {
         is_result(db, try_lock(own.lock, LONG_MS), ROWLOCK_OK, "a lock is free");
@@ -233,7 +230,6 @@ static void test_cancelled(void)
     is_result(db, rowlock_release(own.lock), ROWLOCK_OK, "and releases it");
     tap_ok(rows_become(&m, 0, 0, 0), "no row is left in any member");
     close_locks(own.lock);
-    rowlock_db_close(db);
 }
 
 /* Which member has missed the newest grant makes no difference. */
@@ -440,11 +436,10 @@ static bool renewals_become(int member, const char *name, int wanted)
 /* Member 2 has done then what the keeper wanted before. */
 static void catch_up(rowlock_db *db, rowlock_keeper *keeper)
 {
-    rowlock_lock *lock = keep(db, keeper, "newest", BRIEF_MS);
+    OWNED(lock) rowlock_lock *lock = keep(db, keeper, "newest", BRIEF_MS);
     renewals_become(2, "newest", 1);
     if (rowlock_release(lock) != ROWLOCK_OK)
         tap_note("%s", why(db));
-    close_locks(lock);
 }
 
 static int release_each(rowlock_lock *const *lock, int count)
@@ -461,8 +456,8 @@ static int release_each(rowlock_lock *const *lock, int count)
 static void test_slow_member(void)
 {
     enum { LOCKS = 8, ROUNDS = 3 };
-    rowlock_keeper *keeper = members_keeper(&m, KEEPER_MS);
-    rowlock_db *db = members_open(&m);
+    OWNED(keeper) rowlock_keeper *keeper = members_keeper(&m, KEEPER_MS);
+    OWNED(db) rowlock_db *db = members_open(&m);
     rowlock_lock *lock[LOCKS];
     char name[20];
     int renewed = 0;
@@ -480,8 +475,6 @@ static void test_slow_member(void)
     catch_up(db, keeper);
     tap_is_int(release_each(lock, LOCKS), LOCKS, "and released");
     close_each_lock(lock, LOCKS);
-    rowlock_db_close(db);
-    rowlock_keeper_close(keeper);
 }
 
 /* Only one of the members that answer has a row of the bare lock. */
@@ -489,8 +482,8 @@ static void test_bare_majority(void)
 {
     enum { OTHERS = 3 };
     const char *const name[OTHERS] = {"other 1", "other 2", "other 3"};
-    rowlock_keeper *keeper = members_keeper(&m, KEEPER_MS);
-    rowlock_db *db = members_open(&m);
+    OWNED(keeper) rowlock_keeper *keeper = members_keeper(&m, KEEPER_MS);
+    OWNED(db) rowlock_db *db = members_open(&m);
     rowlock_lock *bare = keep(db, keeper, "bare", BRIEF_MS), *other[OTHERS];
     int held = 0;
     for (int i = 0; i < OTHERS; i++)
@@ -516,8 +509,6 @@ static void test_bare_majority(void)
     tap_is_int(release_each(other, OTHERS), OTHERS, "which are released");
     close_each_lock(other, OTHERS);
     close_locks(bare);
-    rowlock_db_close(db);
-    rowlock_keeper_close(keeper);
 }
 
 /* It answers after the others have decided. A machine that stands still ends the lease. Then a
@@ -525,8 +516,8 @@ static void test_bare_majority(void)
 static void test_late_refusals(void)
 {
     enum { TRIES = 12 };
-    rowlock_keeper *keeper = members_keeper(&m, KEEPER_MS);
-    rowlock_db *db = members_open(&m);
+    OWNED(keeper) rowlock_keeper *keeper = members_keeper(&m, KEEPER_MS);
+    OWNED(db) rowlock_db *db = members_open(&m);
     bool lost = true, told = false, ended = false;
     for (int i = 0; i < TRIES && lost; i++) {
         rowlock_lock *lock = keep(db, keeper, "late refusals", (i + 1) * BRIEF_MS);
@@ -547,8 +538,6 @@ static void test_late_refusals(void)
     tap_ok(ended, "and that it has the row again");
     tap_ok(!lost, "it is released");
     tap_is_int(rows_in_all(&m), 0, "no row is left in any member");
-    rowlock_db_close(db);
-    rowlock_keeper_close(keeper);
 }
 
 /* ---- a check */

@@ -27,7 +27,7 @@ static void back(int i)
 /* Returns the token. 0: there was no grant, or it could not be released. */
 static int64_t grant_of(const char *name, int *result)
 {
-    rowlock_db *db = NULL;
+    OWNED(db) rowlock_db *db = NULL;
     rowlock_error err = ROWLOCK_ERROR_INIT;
     rowlock_db_options options = OPTIONS(db, .reconnect_ms = -1);
     int64_t token = 0;
@@ -36,7 +36,7 @@ static int64_t grant_of(const char *name, int *result)
         tap_note("%s", err.text);
         return 0;
     }
-    rowlock_lock *lock = must_lock(db, name);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, name);
     *result = try_lock(lock, TTL_MS);
     if (*result == ROWLOCK_OK)
         token = rowlock_lock_token(lock);
@@ -44,8 +44,6 @@ static int64_t grant_of(const char *name, int *result)
         tap_note("%s", why(db));
     if (token && rowlock_release(lock) != ROWLOCK_OK)
         token = 0;
-    close_locks(lock);
-    rowlock_db_close(db);
     return token;
 }
 
@@ -213,7 +211,7 @@ static void test_transaction(void)
     rowlock_db_close(tx);
     raw_sqlite.close(session);
     rowlock_db_close(db);
-    rowlock_db *quorum = NULL;
+    OWNED(db) rowlock_db *quorum = NULL;
     if (rowlock_db_open_quorum(list, FIVE, NULL, &quorum, &err) != ROWLOCK_OK)
         raw_failed("open a quorum", err.text);
     lock = must_lock(quorum, "inside");
@@ -229,7 +227,6 @@ static void test_transaction(void)
     close_locks(lock);
     rowlock_db_close(tx);
     raw_sqlite.close(session);
-    rowlock_db_close(quorum);
 }
 
 /* ---- many programs that begin while marks move */

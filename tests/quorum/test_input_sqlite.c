@@ -14,7 +14,7 @@ static void refused(int want, const char *part, const char *what, const char *co
                     size_t count)
 {
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db *db = NULL;
+    OWNED(db) rowlock_db *db = NULL;
     rowlock_keeper *keeper = NULL;
     int result = rowlock_db_open_quorum(urls, count, NULL, &db, &err);
     bool said = strstr(err.text, part) != NULL;
@@ -23,7 +23,6 @@ static void refused(int want, const char *part, const char *what, const char *co
         tap_note("%s: %s", rowlock_result_name(result), err.text);
     tap_is_int(rowlock_keeper_open_quorum(urls, count, NULL, &keeper, NULL), want,
                "for a keeper, too");
-    rowlock_db_close(db);
 }
 
 #define REFUSED(want, part, what, ...)                            \
@@ -32,7 +31,7 @@ static void refused(int want, const char *part, const char *what, const char *co
 
 static void test_refused(void)
 {
-    rowlock_db *db = NULL;
+    OWNED(db) rowlock_db *db = NULL;
     const char *urls[] = {first, second, third};
     REFUSED(ROWLOCK_EINVAL, "not 1", "one member", first);
     REFUSED(ROWLOCK_EINVAL, "not 2", "two members", first, second);
@@ -54,7 +53,6 @@ static void test_refused(void)
                "no place for the keeper");
     tap_is_str(err.text, "the place for the new handle is NULL", "which it says, too");
     tap_is_int(rowlock_db_open_quorum(urls, 3, NULL, &db, NULL), ROWLOCK_OK, "no place for errors");
-    rowlock_db_close(db);
 }
 
 /* The other two grant without it. */
@@ -62,19 +60,17 @@ static void test_unfit(const char *what, const char *url)
 {
     const char *urls[] = {first, second, url};
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db *db = NULL;
+    OWNED(db) rowlock_db *db = NULL;
     tap_is_str(rowlock_result_name(rowlock_db_open_quorum(urls, 3, NULL, &db, &err)), "ROWLOCK_OK",
                "one of three %s: it opens", what);
     if (!db) {
         tap_note("%s", err.text);
         return;
     }
-    rowlock_lock *lock = must_lock(db, "unfit");
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "unfit");
     is_result(db, try_lock(lock, 60000), ROWLOCK_OK, "and grants");
     is_result(db, rowlock_renew(lock, 0), ROWLOCK_OK, "and renews");
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "and releases");
-    close_locks(lock);
-    rowlock_db_close(db);
 }
 
 static int in_child(void *argument)
@@ -196,7 +192,7 @@ static void test_names(void)
     const char *urls[] = {first, second, third};
     const char *const names[] = {"'; DROP TABLE rowlock_locks; --", "%s%n",
                                  "\xC3\xA4 \\ \" ` $1 ?1", "{name}"};
-    rowlock_db *db = NULL;
+    OWNED(db) rowlock_db *db = NULL;
     rowlock_error err = ROWLOCK_ERROR_INIT;
     if (rowlock_db_open_quorum(urls, 3, NULL, &db, &err) != ROWLOCK_OK)
         raw_failed("open a quorum", err.text);
@@ -220,7 +216,6 @@ static void test_names(void)
     tap_is_int(rowlock_db_stats(db, &stats), ROWLOCK_OK, "the handle counts");
     tap_is_int((long long)stats.granted, 5, "one grant for each lock, not for each member");
     close_locks(lock);
-    rowlock_db_close(db);
 }
 
 int main(void)
