@@ -4,7 +4,7 @@
  * in common with shared locks is in shared.c. */
 #include "crowd.h"
 
-enum { PERMITS = 2, GUESTS = 4, HAMMERS = 5, ENOUGH = 20 };
+enum { PERMITS = 2, GUESTS = 4 };
 
 static void open_all(struct guest *guests, const struct contract *c, const char *name)
 {
@@ -118,83 +118,6 @@ static void expires(const struct contract *c)
     close_all(guests);
 }
 
-/* ---- races: leases that end at any moment, renewed or not, beside grants */
-
-struct race {
-    const struct contract *c;
-    atomic_bool over;
-    atomic_int granted, lapsed, lost, unexpected;
-};
-
-/* After its lease has ended a grant may be had again as long as nobody came. */
-static int come_back(struct race *race, struct guest *g, unsigned *seed)
-{
-    /* Time: leases end by the database's clock, before or after this. Both are right. */
-    sleep_ms(90 + rand_r(seed) % 30);
-    int result = rowlock_renew(g->lock, 100 + rand_r(seed) % 20);
-    race->lapsed += result == ROWLOCK_LAPSED;
-    race->lost += result == ROWLOCK_LOST;
-    return result == ROWLOCK_OK || result == ROWLOCK_LAPSED || result == ROWLOCK_LOST ? ROWLOCK_OK
-                                                                                      : result;
-}
-
-static int hammer(void *argument)
-{
-    struct race *race = argument;
-    CLOSED_BY(guest_close) struct guest g;
-    guest_open(&g, race->c, "hammered", PERMITS);
-    unsigned seed = (unsigned)(uintptr_t)&g;
-    g.how.ttl_ms = 100;
-    g.how.wait_ms = 50;
-    while (!race->over) {
-        int result = rowlock_acquire(g.lock, &g.how);
-        if (result == ROWLOCK_OK) {
-            race->granted++;
-            for (int i = rand_r(&seed) % 3; i > 0 && result == ROWLOCK_OK; i--)
-                result = come_back(race, &g, &seed);
-            int released = guest_leave(&g);
-            if (released != ROWLOCK_OK && released != ROWLOCK_LOST)
-                result = released;
-        }
-        if (result != ROWLOCK_OK && result != ROWLOCK_TIMEOUT) {
-            tap_note("%s", why(g.db));
-            race->unexpected++;
-        }
-    }
-    return 0;
-}
-
-/* What one statement sees is one state of the table. */
-static void never_more(const struct contract *c)
-{
-    struct helper *hammers[HAMMERS];
-    struct race race = {.c = c};
-    int64_t until = clock_ms() + slow_ms(60000);
-    void *session = c->raw->open(c->url);
-    long long most = 0, looks = 0;
-    for (int i = 0; i < HAMMERS; i++)
-        hammers[i] = helper_start(hammer, &race);
-    while ((race.granted < ENOUGH || race.lost == 0 || most < PERMITS) && clock_ms() < until) {
-        long long now = raw_int(c->raw, session,
-                                "SELECT count(*) FROM rowlock_locks WHERE name = 'hammered' AND "
-                                "expires > %s",
-                                c->raw->clock);
-        most = now > most ? now : most;
-        looks++;
-        /* Time: until the next look. */
-        sleep_ms(1);
-    }
-    race.over = true;
-    for (int i = 0; i < HAMMERS; i++)
-        helper_join(hammers[i]);
-    c->raw->close(session);
-    tap_is_int(most, PERMITS, "in %lld looks never more than the permits, and sometimes all",
-               looks);
-    tap_ok(race.lost > 0, "renewals after the lease came too late (%d) or in time (%d)", race.lost,
-           race.lapsed);
-    tap_is_int(race.unexpected, 0, "in %d grants nobody was told anything odd", race.granted);
-}
-
 void contract_counted(const struct contract *c)
 {
     counts(c);
@@ -202,5 +125,4 @@ void contract_counted(const struct contract *c)
     waited_for(c);
     all_come_in(c);
     expires(c);
-    never_more(c);
 }
