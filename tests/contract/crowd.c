@@ -34,11 +34,7 @@ void guest_open(struct guest *g, const struct contract *c, const char *name, int
 
 void guest_adopt(struct guest *g, const struct contract *c, void *session, const char *name)
 {
-    rowlock_db *db = NULL;
-    rowlock_error err = ROWLOCK_ERROR_INIT;
-    if (c->raw->adopt(&db, session, NULL, &err) != ROWLOCK_OK)
-        raw_failed("adopt", err.text);
-    invite(g, c, db, name);
+    invite(g, c, must_adopt(c->raw, session, NULL), name);
 }
 
 void guest_close(struct guest *g)

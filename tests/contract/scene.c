@@ -24,12 +24,7 @@ int64_t patience_ms(const struct contract *c)
 
 rowlock_db *adopt_with(const struct contract *c, void *session, const char *prefix)
 {
-    rowlock_db *db = NULL;
-    rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db_options options = OPTIONS(db, .prefix = prefix);
-    if (c->raw->adopt(&db, session, &options, &err) != ROWLOCK_OK)
-        raw_failed("adopt", err.text);
-    return db;
+    return must_adopt(c->raw, session, prefix);
 }
 
 rowlock_db *open_impatient(const struct contract *c, const char *url)
@@ -97,13 +92,6 @@ void scene_work(const struct scene *s)
 void scene_work_stands(const struct scene *s, int rows, const char *what)
 {
     tap_is_int(db_int(s->c->raw, s->c->url, "SELECT count(*) FROM tx_data"), rows, "%s", what);
-}
-
-rowlock_error error_of(const rowlock_db *db)
-{
-    rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db_error(db, &err);
-    return err;
 }
 
 /* After a refusal the transaction goes on. */

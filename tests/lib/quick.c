@@ -108,6 +108,15 @@ static char *member_of(const char *first, int number)
     return whole;
 }
 
+rowlock_db *must_quorum(const char *const *urls, size_t count, const rowlock_db_options *options)
+{
+    rowlock_db *db = NULL;
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    if (rowlock_db_open_quorum(urls, count, options, &db, &err) != ROWLOCK_OK)
+        give_up("open a quorum", &err);
+    return db;
+}
+
 static rowlock_db *open_quorum(const char *url, const rowlock_db_options *options, bool joins)
 {
     const char *urls[MEMBERS];
@@ -124,8 +133,8 @@ static rowlock_db *open_quorum(const char *url, const rowlock_db_options *option
     }
     if (joins && rowlock_quorum_join(urls, MEMBERS, NULL, &err) != ROWLOCK_OK)
         give_up("join a quorum", &err);
-    if (!joins && rowlock_db_open_quorum(urls, MEMBERS, options, &db, &err) != ROWLOCK_OK)
-        give_up("open a quorum", &err);
+    if (!joins)
+        db = must_quorum(urls, MEMBERS, options);
     for (int i = 0; i < MEMBERS; i++)
         free((char *)urls[i]);
     return db;
@@ -158,13 +167,18 @@ rowlock_db *must_open_as(const char *url, const char *owner)
     return must_open_with(url, &options);
 }
 
-static void must(rowlock_db *db, int result, const char *what)
+rowlock_error error_of(const rowlock_db *db)
 {
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    if (result == ROWLOCK_OK)
-        return;
     rowlock_db_error(db, &err);
-    give_up(what, &err);
+    return err;
+}
+
+static void must(rowlock_db *db, int result, const char *what)
+{
+    rowlock_error err = error_of(db);
+    if (result != ROWLOCK_OK)
+        give_up(what, &err);
 }
 
 rowlock_lock *must_lock(rowlock_db *db, const char *name)
@@ -191,6 +205,19 @@ rowlock_lock *must_attach(rowlock_db *db, const char *name, const char *owner, i
     rowlock_lock *lock = NULL;
     must(db, rowlock_lock_attach(db, name, owner, token, &lock), "attach a lock");
     return lock;
+}
+
+static int take_grant(void *context, const rowlock_grant *grant)
+{
+    *(rowlock_grant *)context = *grant;
+    return 1;
+}
+
+rowlock_grant grant_of(rowlock_db *db, const char *name)
+{
+    rowlock_grant grant = ROWLOCK_GRANT_INIT;
+    must(db, rowlock_list(db, name, take_grant, &grant), "list a lock");
+    return grant;
 }
 
 void must_install(const char *url)
@@ -257,8 +284,7 @@ int try_lock(rowlock_lock *lock, int64_t ttl_ms)
 const char *why(const rowlock_db *db)
 {
     static _Thread_local char text[1200];
-    rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db_error(db, &err);
+    rowlock_error err = error_of(db);
     snprintf(text, sizeof text, "%s: %s: %s (native %d, SQLSTATE '%s')",
              rowlock_result_name(err.code), err.action, err.text, err.native, err.sqlstate);
     return text;
@@ -266,9 +292,7 @@ const char *why(const rowlock_db *db)
 
 int error_code(const rowlock_db *db)
 {
-    rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db_error(db, &err);
-    return err.code;
+    return error_of(db).code;
 }
 
 char *url_with(const char *url, const char *parameter)

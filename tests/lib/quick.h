@@ -16,6 +16,9 @@ rowlock_lock *must_lock(rowlock_db *db, const char *name);
 /* The table prices, whose key is id, with this one column. */
 rowlock_table *must_prices(rowlock_db *db, const char *column);
 rowlock_lock *must_attach(rowlock_db *db, const char *name, const char *owner, int64_t token);
+rowlock_db *must_quorum(const char *const *urls, size_t count, const rowlock_db_options *options);
+/* The first grant of a name in the table; token 0: it has none. */
+rowlock_grant grant_of(rowlock_db *db, const char *name);
 void must_install(const char *url);
 
 /* Options written in place: OPTIONS(acquire, .permits = 2). */
@@ -54,6 +57,7 @@ int wait_lock(rowlock_lock *lock, int64_t ttl_ms, int64_t wait_ms);
 /* "ROWLOCK_ESERVER: renew lock 'x': …", valid until the next call in this thread. */
 const char *why(const rowlock_db *db);
 int error_code(const rowlock_db *db);
+rowlock_error error_of(const rowlock_db *db);
 
 /* The URL with one more parameter. Free it. */
 char *url_with(const char *url, const char *parameter);

@@ -303,13 +303,6 @@ static void take_turn(struct client *c)
         hear(c->db, "acquire", result);
 }
 
-static void adopt(struct client *c, rowlock_db **out)
-{
-    rowlock_error err = ROWLOCK_ERROR_INIT;
-    if (load->raw->adopt(out, c->session, NULL, &err) != ROWLOCK_OK)
-        raw_failed("adopt", err.text);
-}
-
 static int live(void *argument)
 {
     struct client *c = argument;
@@ -317,12 +310,12 @@ static int live(void *argument)
         child_of_load();
     c->session = load->raw->open(load->url);
     if (is(ADOPTED))
-        adopt(c, &c->db);
+        c->db = must_adopt(load->raw, c->session, NULL);
     else
         c->db = load->pool ? must_join(load->pool, slow_ms(1000), 0) : must_open(load->url);
     /* The session of a guard would be killed like those of the pool. */
     if (!is_calm() && !load->pool)
-        adopt(c, &c->tx);
+        c->tx = must_adopt(load->raw, c->session, NULL);
     for (int i = 0; i < NAMES; i++)
         c->locks[i] = must_lock(c->db, names[i]);
     while (!load->over)

@@ -49,21 +49,6 @@ static int keep(rowlock_lock *lock, rowlock_keeper *keeper, struct told *told)
     return rowlock_acquire(lock, &options);
 }
 
-static int take_grant(void *context, const rowlock_grant *grant)
-{
-    *(rowlock_grant *)context = *grant;
-    return 0;
-}
-
-/* As the table has it; token 0 if it has none. */
-static rowlock_grant grant_of(rowlock_db *db, const char *name)
-{
-    rowlock_grant grant = ROWLOCK_GRANT_INIT;
-    if (rowlock_list(db, name, take_grant, &grant) != ROWLOCK_OK)
-        tap_ok(false, "the locks are listed: %s", why(db));
-    return grant;
-}
-
 static rowlock_stats stats_of(rowlock_db *db)
 {
     rowlock_stats stats = ROWLOCK_STATS_INIT;

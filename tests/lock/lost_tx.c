@@ -75,12 +75,11 @@ enum outcome { COMMITTED, UNDONE, UNKNOWN };
 static enum outcome end(struct loss *l, struct deal *d, int said, bool *fired)
 {
     char why[300] = "";
-    rowlock_error err = ROWLOCK_ERROR_INIT;
     enum outcome outcome = UNDONE;
     if (said == ROWLOCK_OK) {
         outcome = l->raw->run(d->session, "COMMIT", why, sizeof why) ? COMMITTED : UNKNOWN;
     } else {
-        rowlock_db_error(d->tx, &err);
+        rowlock_error err = error_of(d->tx);
         loss_is(l, said, ROWLOCK_ECONN, "the transaction went with its connection: %s", err.text);
         loss_is(l, err.transaction_over, 1, "which is told");
     }

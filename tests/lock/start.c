@@ -147,8 +147,7 @@ static void belongs_to_it(const struct contract *c)
     refused += rowlock_list(g.db, NULL, ignore_grant, NULL) == ROWLOCK_EMISUSE;
     refused += rowlock_sweep(g.db, NULL, NULL) == ROWLOCK_EMISUSE;
     tap_is_int(refused, 8, "every other call is turned away");
-    rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db_error(g.db, &err);
+    rowlock_error err = error_of(g.db);
     tap_is_int(err.code, ROWLOCK_EMISUSE, "and the error says why: %s", err.text);
     tap_is_int(rowlock_acquire_step(other), ROWLOCK_EMISUSE, "another handle steps nothing");
     tap_is_int(rowlock_acquire_step(g.lock), ROWLOCK_PENDING, "this one waits");

@@ -239,8 +239,7 @@ static void test_commit(void)
     all_are(ROWLOCK_UNDONE, "nothing was done");
     script_always(OP_COMMIT, FAILS(RLK_CONTENTION));
     tap_is_int(update_all(), ROWLOCK_ESERVER, "races that are lost all the time");
-    rowlock_error error = ROWLOCK_ERROR_INIT;
-    rowlock_db_error(db, &error);
+    rowlock_error error = error_of(db);
     tap_is_int(error.transaction_over, 0, "in a transaction that nobody else has");
     tap_is_int(error.retryable, 1, "which may go well later");
     tap_ok(script_count(OP_COMMIT) > 8, "it was tried until the statement's time was over");

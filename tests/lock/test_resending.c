@@ -15,14 +15,7 @@ static const char *text_kept(void)
     return err.text;
 }
 
-/* What the error of the last failure says. */
-static int told_of_lost_answer(void)
-{
-    rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db_error(story.db, &err);
-    return err.answer_lost;
-}
-CALL(answer_lost, told_of_lost_answer());
+CALL(answer_lost, error_of(story.db).answer_lost);
 
 /* ---- acquire */
 

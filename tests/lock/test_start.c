@@ -171,7 +171,6 @@ static int start_with(rowlock_acquire_options options)
 
 static void test_results(void)
 {
-    rowlock_error err = ROWLOCK_ERROR_INIT;
     begin();
     rowlock_lock *there = must_attach(db, "weekly", "me", 5);
     tap_is_int(start_with((rowlock_acquire_options){.wait_ms = 0}), ROWLOCK_BUSY, "a try");
@@ -181,7 +180,7 @@ static void test_results(void)
                "another kind");
     script_next(OP_ACQUIRE, FAILS(RLK_DENIED));
     tap_is_int(start_with((rowlock_acquire_options){.wait_ms = 0}), ROWLOCK_EDENIED, "a failure");
-    rowlock_db_error(db, &err);
+    rowlock_error err = error_of(db);
     tap_ok(err.code == ROWLOCK_EDENIED && strcmp(err.action, "acquire lock 'nightly'") == 0,
            "whose facts the handle has: %s", err.action);
     int result = start(there);
@@ -239,7 +238,6 @@ static int misused(rowlock_lock *which)
 static void test_others_are_turned_away(void)
 {
     begin();
-    rowlock_error err = ROWLOCK_ERROR_INIT;
     rowlock_lock *other = must_lock(db, "other");
     rowlock_db *tx = script_adopt();
     start_halted(OP_AWAIT);
@@ -257,7 +255,7 @@ static void test_others_are_turned_away(void)
            "the lock is not held as far as anybody can say");
     tap_ok(rowlock_acquire_step(other) == ROWLOCK_EMISUSE && rowlock_acquire_fd(other) == -1,
            "for others nothing was started, and there is no descriptor");
-    rowlock_db_error(db, &err);
+    rowlock_error err = error_of(db);
     tap_is_int(err.code, ROWLOCK_EMISUSE, "the thread's error is not read: %s", err.text);
     tap_is_str(script_calls(), "", "nothing was sent beside it");
     let_go();

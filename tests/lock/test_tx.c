@@ -38,14 +38,6 @@ static void end(void)
     close_dbs(tx, db);
 }
 
-/* What the last failure on tx said. */
-static int transaction_over(void)
-{
-    rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db_error(tx, &err);
-    return err.transaction_over;
-}
-
 /* ---- what all of them have in common */
 
 static int call_guard(void)
@@ -90,7 +82,8 @@ static void fails(const struct joining *j, struct script_answer answer, int resu
     tap_is_int(j->call(), result, "%s: %s", j->name, what);
     tap_is_str(script_calls(), j->calls, "it is sent once");
     tap_is_int(error_code(tx), result, "the connection's handle has the facts");
-    tap_is_int(transaction_over(), over, over ? "the transaction is over" : "it can go on");
+    tap_is_int(error_of(tx).transaction_over, over,
+               over ? "the transaction is over" : "it can go on");
     script.inside = false;
     end();
 }

@@ -230,11 +230,8 @@ static atomic_int holders, together, turns;
  * one. */
 static int take_turns(void *argument)
 {
-    OWNED(db) rowlock_db *db = NULL;
-    rowlock_error err = ROWLOCK_ERROR_INIT;
     (void)argument;
-    if (rowlock_db_open_quorum(members.urls, MEMBERS, NULL, &db, &err) != ROWLOCK_OK)
-        raw_failed("open a quorum", err.text);
+    OWNED(db) rowlock_db *db = must_quorum(members.urls, MEMBERS, NULL);
     OWNED(lock) rowlock_lock *lock = must_lock(db, "together");
     for (int i = 0; i < 10 * much; i++) {
         if (wait_lock(lock, TTL_MS, slow_ms(WAIT_MS)) != ROWLOCK_OK) {

@@ -164,14 +164,11 @@ static int release_it(void *argument)
  * these. Nobody else was granted the lock, so the first one takes them for its own. */
 static void test_release_twice(void)
 {
-    rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db *db = members_open(&m), *other = NULL;
+    rowlock_db *db = members_open(&m);
     struct handed own = {.lock = must_lock(db, "twice")};
     is_result(db, try_lock(own.lock, LONG_MS), ROWLOCK_OK, "a lock is held");
     tap_ok(is_complete(own.lock), "in all members");
-    if (rowlock_db_open_quorum((const char *const *)m.straight, MEMBERS, NULL, &other, &err) !=
-        ROWLOCK_OK)
-        raw_failed("open a quorum", err.text);
+    rowlock_db *other = must_quorum((const char *const *)m.straight, MEMBERS, NULL);
     rowlock_lock *attached =
         must_attach(other, "twice", rowlock_lock_owner(own.lock), rowlock_lock_token(own.lock));
     down(1);
@@ -335,8 +332,7 @@ static int try_patiently(void *argument)
 /* One member refuses, one grants, and one hangs much longer than the test waits. */
 static void test_try(bool hangs_before)
 {
-    rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db *db = members_open(&m), *other = NULL;
+    rowlock_db *db = members_open(&m);
     rowlock_lock *held = must_lock(db, "tried");
     struct patient p = {.result = ROWLOCK_OK};
     rowlock_db_options how =
@@ -346,8 +342,7 @@ static void test_try(bool hangs_before)
     change(0, "DELETE FROM %slocks");
     if (hangs_before)
         freeze(2);
-    if (rowlock_db_open_quorum(m.urls, MEMBERS, &how, &other, &err) != ROWLOCK_OK)
-        raw_failed("open a quorum", err.text);
+    rowlock_db *other = must_quorum(m.urls, MEMBERS, &how);
     p.lock = must_lock(other, "tried");
     if (!hangs_before && rowlock_verify(held) == ROWLOCK_OK)
         freeze(2);

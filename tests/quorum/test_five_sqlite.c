@@ -25,7 +25,7 @@ static void back(int i)
 }
 
 /* Returns the token. 0: there was no grant, or it could not be released. */
-static int64_t grant_of(const char *name, int *result)
+static int64_t grant_for(const char *name, int *result)
 {
     OWNED(db) rowlock_db *db = NULL;
     rowlock_error err = ROWLOCK_ERROR_INIT;
@@ -49,7 +49,7 @@ static int64_t grant_of(const char *name, int *result)
 
 static int64_t grant_once(int *result)
 {
-    return grant_of("five", result);
+    return grant_for("five", result);
 }
 
 /* A database that was used alone has counted on. */
@@ -197,12 +197,10 @@ static void test_majority_lost(void)
 
 static void test_transaction(void)
 {
-    rowlock_db *db = must_open(urls[1]), *tx = NULL;
+    rowlock_db *db = must_open(urls[1]);
     rowlock_lock *lock = must_lock(db, "inside");
     void *session = raw_sqlite.open(urls[1]);
-    rowlock_error err = ROWLOCK_ERROR_INIT;
-    if (raw_sqlite.adopt(&tx, session, NULL, &err) != ROWLOCK_OK)
-        raw_failed("adopt", err.text);
+    rowlock_db *tx = must_adopt(&raw_sqlite, session, NULL);
     raw_run(&raw_sqlite, session, "BEGIN IMMEDIATE");
     is_result(tx, rowlock_tx_acquire(lock, tx, NULL), ROWLOCK_ESCHEMA,
               "a member grants nothing in a transaction, either");
@@ -211,22 +209,6 @@ static void test_transaction(void)
     rowlock_db_close(tx);
     raw_sqlite.close(session);
     rowlock_db_close(db);
-    OWNED(db) rowlock_db *quorum = NULL;
-    if (rowlock_db_open_quorum(list, FIVE, NULL, &quorum, &err) != ROWLOCK_OK)
-        raw_failed("open a quorum", err.text);
-    lock = must_lock(quorum, "inside");
-    session = raw_sqlite.open(urls[1]);
-    if (raw_sqlite.adopt(&tx, session, NULL, &err) != ROWLOCK_OK)
-        raw_failed("adopt", err.text);
-    is_result(quorum, try_lock(lock, TTL_MS), ROWLOCK_OK, "the quorum grants it");
-    raw_run(&raw_sqlite, session, "BEGIN IMMEDIATE");
-    is_result(tx, rowlock_guard(lock, tx), ROWLOCK_EUNSUPPORTED, "but no member can guard it");
-    tap_ok(strstr(why(tx), "rowlock_fence()") != NULL, "which the error says, and what can");
-    raw_run(&raw_sqlite, session, "ROLLBACK");
-    is_result(quorum, rowlock_release(lock), ROWLOCK_OK, "it is released");
-    close_locks(lock);
-    rowlock_db_close(tx);
-    raw_sqlite.close(session);
 }
 
 /* ---- many programs that begin while marks move */
@@ -238,7 +220,7 @@ static atomic_int odd;
 static int start_one(void *argument)
 {
     int result = 0;
-    grant_of(argument, &result);
+    grant_for(argument, &result);
     odd += result != ROWLOCK_OK;
     return 0;
 }

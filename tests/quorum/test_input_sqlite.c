@@ -6,8 +6,6 @@
 
 #include <rowlock/quorum.h>
 
-#include <sqlite3.h>
-
 static char first[300], second[300], third[300], bare[300], missing[300];
 
 static void refused(int want, const char *part, const char *what, const char *const *urls,
@@ -170,21 +168,17 @@ static void test_kinds(rowlock_db *db, rowlock_lock *lock)
 /* A guard takes a transaction of one database. */
 static void test_transaction(rowlock_lock *lock)
 {
-    sqlite3 *connection = NULL;
-    rowlock_db *tx = NULL;
-    rowlock_error err = ROWLOCK_ERROR_INIT;
-    if (sqlite3_open(first + strlen("sqlite:"), &connection) != SQLITE_OK ||
-        rowlock_db_adopt_sqlite(connection, NULL, &tx, &err) != ROWLOCK_OK)
-        raw_failed("adopt a connection", err.text);
-    sqlite3_exec(connection, "BEGIN", NULL, NULL, NULL);
+    char why_not[200];
+    void *session = raw_sqlite.open(first);
+    rowlock_db *tx = must_adopt(&raw_sqlite, session, NULL);
+    raw_run(&raw_sqlite, session, "BEGIN");
     unsupported(tx, rowlock_guard(lock, tx), "rowlock_fence()", "a guard in a member");
     unsupported(tx, rowlock_tx_acquire(lock, tx, NULL), "rowlock_fence()",
                 "acquiring in a transaction");
     unsupported(tx, rowlock_tx_release(lock, tx), "rowlock_fence()", "releasing in a transaction");
-    tap_is_int(sqlite3_exec(connection, "COMMIT", NULL, NULL, NULL), SQLITE_OK,
-               "the transaction goes on");
+    tap_ok(raw_sqlite.run(session, "COMMIT", why_not, sizeof why_not), "the transaction goes on");
     rowlock_db_close(tx);
-    sqlite3_close(connection);
+    raw_sqlite.close(session);
 }
 
 static void test_names(void)
@@ -192,10 +186,7 @@ static void test_names(void)
     const char *urls[] = {first, second, third};
     const char *const names[] = {"'; DROP TABLE rowlock_locks; --", "%s%n",
                                  "\xC3\xA4 \\ \" ` $1 ?1", "{name}"};
-    OWNED(db) rowlock_db *db = NULL;
-    rowlock_error err = ROWLOCK_ERROR_INIT;
-    if (rowlock_db_open_quorum(urls, 3, NULL, &db, &err) != ROWLOCK_OK)
-        raw_failed("open a quorum", err.text);
+    OWNED(db) rowlock_db *db = must_quorum(urls, 3, NULL);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         rowlock_lock *lock = must_lock(db, names[i]);
         is_result(db, try_lock(lock, 60000), ROWLOCK_OK, "a hostile name: %zu", i);
