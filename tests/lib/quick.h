@@ -71,6 +71,19 @@ int64_t slowdown(void);
 /* ms times SLOWDOWN */
 int64_t slow_ms(int64_t ms);
 
+/* Waits up to 60 s until the condition holds, and says whether it does. It looks again and again,
+ * each 20 ms at last. */
+#define EVENTUALLY(condition)                                         \
+    __extension__({                                                   \
+        int64_t pause_ms_ = 0, end_ms_ = clock_ms() + slow_ms(60000); \
+        bool holds_ = (condition);                                    \
+        while (!holds_ && clock_ms() < end_ms_) {                     \
+            sleep_ms(pause_ms_ += pause_ms_ < 20);                    \
+            holds_ = (condition);                                     \
+        }                                                             \
+        holds_;                                                       \
+    })
+
 /* --- Threads and processes */
 
 /* A thread of its own. Its join returns what the function returned. */

@@ -59,26 +59,12 @@ static rowlock_stats stats_of(rowlock_db *db)
 
 static bool renewed_beyond(rowlock_db *db, const char *name, int64_t renewals)
 {
-    int64_t until = clock_ms() + slow_ms(WAIT_MS);
-    while (grant_of(db, name).renewals <= renewals && clock_ms() < until)
-        sleep_ms(20);
-    return grant_of(db, name).renewals > renewals;
+    return EVENTUALLY(grant_of(db, name).renewals > renewals);
 }
 
 static bool becomes(rowlock_lock *lock, rowlock_state state)
 {
-    int64_t until = clock_ms() + slow_ms(WAIT_MS);
-    while (rowlock_lock_state(lock) != state && clock_ms() < until)
-        sleep_ms(2);
-    return rowlock_lock_state(lock) == state;
-}
-
-static bool comes_to(const atomic_int *count, int wanted)
-{
-    int64_t until = clock_ms() + slow_ms(WAIT_MS);
-    while (*count < wanted && clock_ms() < until)
-        sleep_ms(2);
-    return *count >= wanted;
+    return EVENTUALLY(rowlock_lock_state(lock) == state);
 }
 
 static bool readable(rowlock_lock *lock, int64_t within_ms)
@@ -254,7 +240,7 @@ static int broken(void *argument)
     tap_ok(readable(k.lock, slow_ms(WAIT_MS)), "then the descriptor is");
     tap_ok(becomes(k.lock, ROWLOCK_STATE_LOST), "the lock is LOST");
     tap_ok(!readable(k.lock, 0), "asking makes it unreadable");
-    tap_ok(comes_to(&k.told.lost, 1), "the callback was called");
+    tap_ok(EVENTUALLY(k.told.lost == 1), "the callback was called");
     tap_is_int(rowlock_lock_remaining_ms(k.lock), 0, "nothing remains");
     tap_is_int(rows_of(c, "broken"), 0, "nobody made it stand again");
     is_result(k.db, rowlock_release(k.lock), ROWLOCK_LOST, "its release says LOST");
@@ -277,10 +263,10 @@ static int locked_by_others(void *argument)
     raw_run(c->raw, session, "UPDATE rowlock_locks SET note = 'x' WHERE name = 'locked'");
     tap_ok(readable(k.lock, slow_ms(WAIT_MS)), "another transaction has its row: that is told");
     tap_is_int(rowlock_lock_state(k.lock), ROWLOCK_STATE_JEOPARDY, "as JEOPARDY");
-    tap_ok(comes_to(&k.told.jeopardy, 1), "by the callback, too");
+    tap_ok(EVENTUALLY(k.told.jeopardy == 1), "by the callback, too");
     raw_run(c->raw, session, "COMMIT");
     tap_ok(becomes(k.lock, ROWLOCK_STATE_HELD), "when that ends the lock is HELD again");
-    tap_ok(comes_to(&k.told.held, 1), "which the callback tells as well");
+    tap_ok(EVENTUALLY(k.told.held == 1), "which the callback tells as well");
     is_result(k.db, rowlock_verify(k.lock), ROWLOCK_OK, "it was never over");
     c->raw->close(session);
     return 0;
@@ -296,15 +282,11 @@ static bool kill_keeper(const struct contract *c)
         db_exec(c->raw, c->url, "KILL %lld", id);
         return true;
     }
-    int64_t until = clock_ms() + slow_ms(WAIT_MS);
-    long long ended = 0;
-    while (ended == 0 && clock_ms() < until)
-        ended = db_int(c->raw, c->url,
-                       "SELECT count(*) FROM (SELECT pg_terminate_backend(pid) FROM "
-                       "pg_stat_activity WHERE application_name = '%s' "
-                       "AND pid <> pg_backend_pid() OFFSET 0) AS ended",
-                       PROGRAM);
-    return ended > 0;
+    return EVENTUALLY(db_int(c->raw, c->url,
+                             "SELECT count(*) FROM (SELECT pg_terminate_backend(pid) FROM "
+                             "pg_stat_activity WHERE application_name = '%s' "
+                             "AND pid <> pg_backend_pid() OFFSET 0) AS ended",
+                             PROGRAM) > 0);
 }
 
 struct killed {
@@ -365,10 +347,7 @@ static int late_renewal(void *argument)
     OWNED(lock) rowlock_lock *other = must_lock(k.db, "beside the late one");
     is_result(k.db, keep(other, k.keeper, &k.told), ROWLOCK_OK, "and another");
     faultproxy_arm(k.proxy, 1, (struct fault){FAULT_DELAY, ON_REQUEST, LEASE_MS / 20});
-    int64_t until = clock_ms() + slow_ms(WAIT_MS);
-    while (!faultproxy_fired(k.proxy) && clock_ms() < until)
-        sleep_ms(2);
-    tap_ok(faultproxy_fired(k.proxy), "its renewal is on the way");
+    tap_ok(EVENTUALLY(faultproxy_fired(k.proxy)), "its renewal is on the way");
     is_result(k.db, rowlock_release(k.lock), ROWLOCK_OK, "it is released");
     tap_ok(renewed_beyond(k.other, "beside the late one", 0), "the renewal arrives");
     tap_is_int(rows_of(c, "late"), 0, "and what was released stays so");

@@ -103,10 +103,7 @@ static void close_deal(struct deal *d)
 /* The server undoes what it has lost the client of, a moment later. */
 static bool becomes(struct loss *l, long long (*what)(const struct loss *l), long long want)
 {
-    int64_t end_ms = clock_ms() + 30000;
-    while (what(l) != want && clock_ms() < end_ms)
-        sleep_ms(10);
-    return what(l) == want;
+    return EVENTUALLY(what(l) == want);
 }
 
 static bool lose_guard(struct loss *l)

@@ -176,17 +176,11 @@ static void kinds(const struct contract *c)
 
 /* ---- waiting */
 
-static bool waits_for(void *context)
-{
-    const struct bunch *b = context;
-    return b->ended || count_of(b->c, "waiters") > 0;
-}
-
 static struct helper *start_waiting(struct bunch *b)
 {
     b->how.wait_ms = ROWLOCK_FOREVER;
     struct helper *thread = helper_start(take, b);
-    tap_ok(comes_true(waits_for, b), "who wants all waits");
+    tap_ok(EVENTUALLY(b->ended || count_of(b->c, "waiters") > 0), "who wants all waits");
     return thread;
 }
 

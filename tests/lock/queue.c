@@ -143,11 +143,6 @@ static void nobody_overtakes(const struct contract *c, const char *name, bool is
     forget_tickets(c, name);
 }
 
-struct looking {
-    const struct guest *g;
-    long long expires;
-};
-
 static long long expires_of(const struct guest *g)
 {
     return db_int(
@@ -156,29 +151,17 @@ static long long expires_of(const struct guest *g)
         rowlock_lock_name(g->lock), rowlock_lock_owner(g->lock));
 }
 
-static bool has_looked(void *context)
-{
-    const struct looking *l = context;
-    return l->g->ended || expires_of(l->g) != l->expires;
-}
-
 /* What a dead client had sent may still be carried out: a try is granted, its ticket renewed. */
-struct burying {
-    struct guest *g;
-    long long dead, over;
-};
-
-static bool is_buried(void *context)
+static bool is_buried(const struct guest *g, long long dead, long long over)
 {
-    const struct burying *b = context;
-    const struct contract *c = b->g->c;
-    const char *name = rowlock_lock_name(b->g->lock);
+    const struct contract *c = g->c;
+    const char *name = rowlock_lock_name(g->lock);
     db_exec(c->raw, c->url, "DELETE FROM rowlock_locks WHERE name = '%s' AND owner <> '%s'", name,
-            rowlock_lock_owner(b->g->lock));
+            rowlock_lock_owner(g->lock));
     db_exec(c->raw, c->url,
-            "UPDATE rowlock_waiters SET expires = %lld WHERE name = '%s' AND ticket = %lld",
-            b->over, name, b->dead);
-    return b->g->ended;
+            "UPDATE rowlock_waiters SET expires = %lld WHERE name = '%s' AND ticket = %lld", over,
+            name, dead);
+    return g->ended;
 }
 
 /* The lock is free, but the ticket of a dead waiter is before g. The ticket ends when the waiter has
@@ -188,11 +171,10 @@ static void granted_after(struct guest *g, long long dead, const char *what)
     const struct contract *c = g->c;
     const char *name = rowlock_lock_name(g->lock);
     int64_t token = 0, when = 0;
-    struct looking looking = {g, expires_of(g)};
-    tap_ok(comes_true(has_looked, &looking), "it looks");
+    long long expires = expires_of(g);
+    tap_ok(EVENTUALLY(g->ended || expires_of(g) != expires), "it looks");
     long long over = db_int(c->raw, c->url, "SELECT %s", c->raw->clock);
-    struct burying burying = {g, dead, over};
-    comes_true(is_buried, &burying);
+    (void)EVENTUALLY(is_buried(g, dead, over));
     guest_gets(g, what);
     is_result(g->db, rowlock_last_grant(g->db, name, &token, &when), ROWLOCK_OK, "that grant");
     tap_ok(when >= over, "came when the dead one's ticket was over, not before");
@@ -361,11 +343,6 @@ static void swept(const struct contract *c)
     line_ends(&holder, &g, "which he gets");
 }
 
-static bool has_ticket(void *context)
-{
-    return ticket_of(context) != 0;
-}
-
 /* Somebody sweeps it away, clock and all: he takes another. */
 static void ticket_removed(const struct contract *c)
 {
@@ -376,7 +353,7 @@ static void ticket_removed(const struct contract *c)
     set_polls(OFTEN);
     guest_queue(&g);
     forget_tickets(c, "robbed");
-    tap_ok(comes_true(has_ticket, &g), "a waiter whose ticket is gone takes another");
+    tap_ok(EVENTUALLY(ticket_of(&g) != 0), "a waiter whose ticket is gone takes another");
     line_ends(&holder, &g, "which he gets");
     set_polls(0);
 }

@@ -89,12 +89,6 @@ static void cancelled_too_late(const struct contract *c)
     is_result(g.db, finish(&g), ROWLOCK_CANCELLED, "which ends it");
 }
 
-static bool both_stand(void *context)
-{
-    struct guest *guests = context;
-    return in_queue(&guests[0]) && in_queue(&guests[1]);
-}
-
 /* Two locks that others hold, one event loop. */
 static void two_at_once(const struct contract *c)
 {
@@ -106,7 +100,7 @@ static void two_at_once(const struct contract *c)
         guest_tries(&holders[i], ROWLOCK_OK, "a lock is held");
         is_result(guests[i].db, begin(&guests[i]), ROWLOCK_OK, "another starts to acquire it");
     }
-    tap_ok(comes_true(both_stand, guests), "both stand in line");
+    tap_ok(EVENTUALLY(in_queue(&guests[0]) && in_queue(&guests[1])), "both stand in line");
     for (int i = 0; i < TWO; i++)
         tap_is_int(rowlock_acquire_step(guests[i].lock), ROWLOCK_PENDING, "and have no answer yet");
     for (int i = TWO - 1; i >= 0; i--) {
@@ -123,11 +117,6 @@ static void two_at_once(const struct contract *c)
     }
 }
 
-static bool stands(void *context)
-{
-    return in_queue(context);
-}
-
 /* Everything else is turned away while it goes on. */
 static void belongs_to_it(const struct contract *c)
 {
@@ -137,7 +126,7 @@ static void belongs_to_it(const struct contract *c)
     OWNED(lock) rowlock_lock *other = must_lock(g.db, "another of it");
     guest_tries(&holder, ROWLOCK_OK, "a lock is held");
     is_result(g.db, begin(&g), ROWLOCK_OK, "another starts to acquire it");
-    tap_ok(comes_true(stands, &g), "and stands in line");
+    tap_ok(EVENTUALLY(in_queue(&g)), "and stands in line");
     refused += guest_try(&g) == ROWLOCK_EMISUSE;
     refused += begin(&g) == ROWLOCK_EMISUSE;
     refused += rowlock_acquire_start(other, NULL) == ROWLOCK_EMISUSE;
@@ -172,7 +161,7 @@ static void closed_meanwhile(const struct contract *c, bool lock_first)
     guests_open(c, "closed loop", 0, &holder, &g, NULL);
     guest_tries(&holder, ROWLOCK_OK, "a lock is held");
     is_result(g.db, begin(&g), ROWLOCK_OK, "another starts to acquire it");
-    tap_ok(comes_true(stands, &g), "and stands in line");
+    tap_ok(EVENTUALLY(in_queue(&g)), "and stands in line");
     if (lock_first)
         rowlock_lock_close(g.lock);
     rowlock_db_close(g.db);
@@ -197,7 +186,7 @@ static void options_are_copied(const struct contract *c)
     is_result(g.db, begin(&g), ROWLOCK_OK, "another starts to acquire it");
     memset(note, 'x', sizeof note - 1);
     memset(&g.how, 'x', sizeof g.how);
-    tap_ok(comes_true(stands, &g), "and stands in line");
+    tap_ok(EVENTUALLY(in_queue(&g)), "and stands in line");
     guest_releases(&holder, ROWLOCK_OK, "it is released");
     is_result(g.db, finish(&g), ROWLOCK_OK, "and granted");
     guest_tries(&holder, ROWLOCK_BUSY, "whom one meets");

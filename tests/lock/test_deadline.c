@@ -252,18 +252,10 @@ static void kept_long(void)
 static int64_t told_when_back(int64_t unused)
 {
     hanging = false;
-    for (int64_t until = clock_ms() + PATIENCE_MS; !told_lost && clock_ms() < until;)
-        sleep_ms(1);
-    return told_lost + unused;
+    return EVENTUALLY(told_lost == 1) + unused;
 }
 
-static int64_t hangs_soon(int64_t unused)
-{
-    for (int64_t until = clock_ms() + PATIENCE_MS; !hung && clock_ms() < until;)
-        sleep_ms(1);
-    return hung + unused;
-}
-
+CALL(hangs_soon, EVENTUALLY(hung));
 CALL(hangs_untold, hung &&told_jeopardy + told_lost == 0);
 
 static const struct story_row kept[] = {

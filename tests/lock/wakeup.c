@@ -53,9 +53,8 @@ static struct fault delay(enum fault_side side)
     return (struct fault){.kind = FAULT_DELAY, .side = side, .delay_ms = DELAY_MS};
 }
 
-static bool fired(void *context)
+static bool fired(const struct stage *s)
 {
-    const struct stage *s = context;
     return faultproxy_fired(s->proxy) || s->waiter.ended;
 }
 
@@ -63,7 +62,7 @@ static bool fired(void *context)
 static bool held_up(struct stage *s, int nth)
 {
     if (nth <= SURE)
-        return comes_true(fired, s);
+        return EVENTUALLY(fired(s));
     for (int64_t end = clock_ms() + 100; !fired(s) && clock_ms() < end;)
         sleep_ms(1);
     return faultproxy_fired(s->proxy);
@@ -115,7 +114,7 @@ static void release_is_held_up(const struct contract *c, struct faultproxy *prox
         faultproxy_arm(proxy, 1, delay(side));
         s.waiter.ended = false;
         struct helper *helper = helper_start(release, &s.holder);
-        tap_ok(comes_true(fired, &s), "while the %s of a release is on its way", what);
+        tap_ok(EVENTUALLY(fired(&s)), "while the %s of a release is on its way", what);
         guest_start(&s.waiter);
         guest_gets(&s.waiter, "a waiter comes, and gets the lock");
         is_result(s.holder.db, helper_join(helper), ROWLOCK_OK, "that is released");
@@ -128,11 +127,6 @@ static void release_is_held_up(const struct contract *c, struct faultproxy *prox
 enum way { BREAKS, CLOSES, COMMITS, WAYS };
 static const char *const ways[WAYS] = {"a break", "closing the handle",
                                        "the commit of a release in a transaction"};
-
-static bool has_ticket(void *context)
-{
-    return ticket_of(context) != 0;
-}
 
 struct entry {
     const struct contract *c;
@@ -148,7 +142,7 @@ static void waiter_comes(struct entry *e)
         guest_start(&e->waiter);
     e->started = true;
     /* A file has one writer: beside it nobody takes a ticket. */
-    if ((e->way != COMMITS || e->c->has_server) && !comes_true(has_ticket, &e->waiter))
+    if ((e->way != COMMITS || e->c->has_server) && !EVENTUALLY(ticket_of(&e->waiter) != 0))
         tap_ok(false, "a waiter stands in the queue before %s", ways[e->way]);
     /* Time: the waiter is mostly asleep by then. One that is not must notice the same. */
     sleep_ms(10);

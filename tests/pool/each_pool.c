@@ -155,11 +155,6 @@ static void one_is_refused(const struct raw *raw, const char *url)
         db_exec(raw, url, "DROP FUNCTION no_swarm");
 }
 
-static bool has_ended(void *context)
-{
-    return ((struct member *)context)->ended;
-}
-
 static void one_is_late(const struct raw *raw, const char *url)
 {
     CLOSED_BY(swarm_close) struct swarm s;
@@ -171,7 +166,7 @@ static void one_is_late(const struct raw *raw, const char *url)
     odd->lock = must_lock(odd->db, "swarm late");
     swarm_plug(&s);
     swarm_start(&s, act_try);
-    until(has_ended, odd, "the time limit of one");
+    until(EVENTUALLY(odd->ended), "the time limit of one");
     swarm_stand(&s, FEW - 1);
     swarm_pull(&s);
     tap_is_int(swarm_join(&s, ROWLOCK_OK), FEW - 1, "of many that stand in line");
@@ -324,27 +319,20 @@ static int wait_long(void *argument)
     return wait_lock(argument, SWARM_TTL_MS, ROWLOCK_FOREVER);
 }
 
-struct place {
-    const struct raw *raw;
-    const char *url;
-};
-
-static bool has_ticket(void *context)
+static bool has_ticket(const struct raw *raw, const char *url)
 {
-    const struct place *p = context;
-    return db_int(p->raw, p->url, "SELECT count(*) FROM rowlock_waiters WHERE name = 'x'") > 0;
+    return db_int(raw, url, "SELECT count(*) FROM rowlock_waiters WHERE name = 'x'") > 0;
 }
 
 static void cancelled(const struct raw *raw, const char *url)
 {
-    struct place place = {raw, url};
     rowlock_pool *pool = must_pool(url, 2, NULL);
     rowlock_db *holder = must_join(pool, 0, 0), *waiter = must_join(pool, 0, 0);
     rowlock_lock *held = must_lock(holder, "x"), *wanted = must_lock(waiter, "x");
     is_result(holder, try_lock(held, SWARM_TTL_MS), ROWLOCK_OK, "a lock is held");
     for (int by_signal = 0; by_signal < 2; by_signal++) {
         struct helper *thread = helper_start(wait_long, wanted);
-        until(has_ticket, &place, "it waits");
+        until(EVENTUALLY(has_ticket(raw, url)), "it waits");
         to_cancel = waiter;
         signal(SIGUSR1, cancel);
         if (by_signal)
@@ -353,21 +341,16 @@ static void cancelled(const struct raw *raw, const char *url)
             rowlock_cancel(waiter);
         is_result(waiter, helper_join(thread), ROWLOCK_CANCELLED, "a wait is cancelled by %s",
                   by_signal ? "a signal handler" : "another thread");
-        tap_ok(!has_ticket(&place), "and leaves no ticket");
+        tap_ok(!has_ticket(raw, url), "and leaves no ticket");
     }
     struct helper *thread = helper_start(wait_long, wanted);
-    until(has_ticket, &place, "it waits");
+    until(EVENTUALLY(has_ticket(raw, url)), "it waits");
     is_result(holder, rowlock_release(held), ROWLOCK_OK, "released");
     is_result(waiter, helper_join(thread), ROWLOCK_OK, "another handle of the pool is granted it");
     close_locks(held, wanted);
     close_dbs(holder, waiter);
     rowlock_pool_close(pool);
 }
-
-struct resting {
-    rowlock_pool *pool;
-    rowlock_lock *wanted;
-};
 
 static bool step(rowlock_lock *wanted, int timeout_ms)
 {
@@ -376,16 +359,15 @@ static bool step(rowlock_lock *wanted, int timeout_ms)
 }
 
 /* The waiter has got all answers, and its time has not come. */
-static bool rests(void *context)
+static bool rests(rowlock_pool *pool, rowlock_lock *wanted)
 {
-    struct resting *r = context;
-    pthread_mutex_lock(&r->pool->mutex);
-    bool waits = r->pool->waiters > 0 && r->pool->busy == 0;
-    pthread_mutex_unlock(&r->pool->mutex);
-    struct pollfd fd = {.fd = rowlock_acquire_fd(r->wanted), .events = POLLIN};
+    pthread_mutex_lock(&pool->mutex);
+    bool waits = pool->waiters > 0 && pool->busy == 0;
+    pthread_mutex_unlock(&pool->mutex);
+    struct pollfd fd = {.fd = rowlock_acquire_fd(wanted), .events = POLLIN};
     bool rests = waits && poll(&fd, 1, 0) == 0;
     if (!rests)
-        step(r->wanted, 0);
+        step(wanted, 0);
     return rests;
 }
 
@@ -395,34 +377,24 @@ static void woken(const char *url)
     rowlock_pool *pool = must_pool(url, 2, NULL);
     rowlock_db *holder = must_join(pool, 0, 0), *waiter = must_join(pool, 0, 0);
     rowlock_lock *held = must_lock(holder, "x"), *wanted = must_lock(waiter, "x");
-    struct resting resting = {pool, wanted};
-    bool ended = false;
     rowlock_acquire_options how =
         OPTIONS(acquire, .wait_ms = ROWLOCK_FOREVER, .ticket_ms = SWARM_TTL_MS);
     set_polls(ONLY_WAKEUPS);
     is_result(holder, try_lock(held, SWARM_TTL_MS), ROWLOCK_OK, "a lock is held");
     is_result(waiter, rowlock_acquire_start(wanted, &how), ROWLOCK_OK, "another waits for it");
-    until(rests, &resting, "it waits");
+    until(EVENTUALLY(rests(pool, wanted)), "it waits");
     is_result(holder, rowlock_release(held), ROWLOCK_OK, "released");
-    for (int64_t end = clock_ms() + slow_ms(SWARM_PATIENCE_MS); !ended && clock_ms() < end;)
-        ended = step(wanted, 1000);
-    tap_ok(ended, "a release through the same pool wakes it");
+    tap_ok(EVENTUALLY(step(wanted, 1000)), "a release through the same pool wakes it");
     set_polls(0);
     close_locks(held, wanted);
     close_dbs(holder, waiter);
     rowlock_pool_close(pool);
 }
 
-static bool is_renewed(void *context)
-{
-    const struct place *p = context;
-    return db_int(p->raw, p->url,
-                  "SELECT coalesce(max(renewals), 0) FROM rowlock_locks WHERE name = 'kept'") > 0;
-}
-
 static void kept(const struct raw *raw, const char *url)
 {
-    struct place place = {raw, url};
+    static const char renewals[] =
+        "SELECT coalesce(max(renewals), 0) FROM rowlock_locks WHERE name = 'kept'";
     rowlock_pool *pool = must_pool(url, 2, NULL);
     rowlock_db *db = must_join(pool, 0, 0);
     rowlock_lock *lock = must_lock(db, "kept");
@@ -431,7 +403,7 @@ static void kept(const struct raw *raw, const char *url)
     tap_is_int(rowlock_keeper_open(NULL, &options, &keeper, NULL), ROWLOCK_OK, "a pool's keeper");
     rowlock_acquire_options how = OPTIONS(acquire, .keeper = keeper, .ttl_ms = slow_ms(600));
     is_result(db, rowlock_acquire(lock, &how), ROWLOCK_OK, "is given a lock");
-    until(is_renewed, &place, "the keeper renews");
+    until(EVENTUALLY(db_int(raw, url, renewals) > 0), "the keeper renews");
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "which it renews until it is released");
     rowlock_keeper_close(keeper);
     rowlock_lock_close(lock);

@@ -55,9 +55,8 @@ static int run(void *argument)
     return 0;
 }
 
-static bool stand_or_have_ended(void *context)
+static bool stand_or_have_ended(struct feast *f)
 {
-    struct feast *f = context;
     int count = 0;
     pthread_mutex_lock(&f->pool->mutex);
     for (int kind = 0; kind < RLK_STEP_COUNT; kind++)
@@ -80,7 +79,7 @@ static void all_do(struct feast *f, int (*act)(struct member *m), const char *wh
         f->guest[i].ended = false;
         threads[i] = helper_start(run, &f->guest[i]);
     }
-    until(stand_or_have_ended, f, "all stand in line");
+    until(EVENTUALLY(stand_or_have_ended(f)), "all stand in line");
     rlk_line_give(f->pool, conn);
     for (int i = 0; i < GUESTS; i++) {
         helper_join(threads[i]);

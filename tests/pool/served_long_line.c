@@ -60,16 +60,14 @@ static void step_all(void)
     }
 }
 
-static bool all_wait(void *context)
+static bool all_wait(void)
 {
-    (void)context;
     step_all();
     return db_int(raw, url, "SELECT count(*) FROM rowlock_waiters") == count;
 }
 
-static bool all_granted(void *context)
+static bool all_granted(void)
 {
-    (void)context;
     step_all();
     return granted == count;
 }
@@ -87,10 +85,11 @@ static void drains(void)
     is_result(db, try_lock(holder, SWARM_TTL_MS), ROWLOCK_OK, "a lock of a pool is held");
     set_polls(ONLY_WAKEUPS);
     start_all(pool);
-    until(all_wait, NULL, "all wait");
+    until(EVENTUALLY(all_wait()), "all wait");
     faultproxy_round_trips(proxy);
     is_result(db, rowlock_release(holder), ROWLOCK_OK, "it is released");
-    until(all_granted, NULL, "each of many handles of the same pool that waited for it gets it");
+    until(EVENTUALLY(all_granted()),
+          "each of many handles of the same pool that waited for it gets it");
     int trips = faultproxy_round_trips(proxy);
     tap_ok(trips <= TRIPS_EACH * count, "%d handovers need at most %d round trips each: %d", count,
            TRIPS_EACH, trips);

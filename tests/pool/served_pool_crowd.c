@@ -51,12 +51,6 @@ static void *wait_in_vain(void *context)
     return NULL;
 }
 
-static bool all_wait(void *context)
-{
-    (void)context;
-    return db_int(raw, url, "SELECT count(*) FROM rowlock_waiters") == count;
-}
-
 static void start_all(struct waiter *waiters, rowlock_pool *pool)
 {
     pthread_attr_t small;
@@ -117,7 +111,8 @@ static int run(const struct raw *this, const char *given)
     long long before = connections(0);
     rowlock_pool *pool = must_pool(through, 2, NULL);
     start_all(waiters, pool);
-    until(all_wait, NULL, "all wait");
+    until(EVENTUALLY(db_int(raw, url, "SELECT count(*) FROM rowlock_waiters") == count),
+          "all wait");
 
     long long called = 0;
     int64_t took_ms = 0;

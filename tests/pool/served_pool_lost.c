@@ -42,18 +42,12 @@ static void swarm_prepares(struct swarm *s)
         swarm_act(s, acts[i].act, ROWLOCK_OK);
 }
 
-static bool is_sent(void *context)
-{
-    (void)context;
-    return faultproxy_round_trips(proxy) > 0;
-}
-
 /* The next request is not that of the plug. */
 static void send_plug(struct swarm *s)
 {
     faultproxy_round_trips(proxy);
     swarm_plug(s);
-    until(is_sent, NULL, "the plug waits at the server");
+    until(EVENTUALLY(faultproxy_round_trips(proxy) > 0), "the plug waits at the server");
 }
 
 static void swarm_loses(struct swarm *s, const struct act *act, struct fault fault)
@@ -120,21 +114,14 @@ static void counts_from_sending(void)
 
 /* ---- a server that stands still */
 
-static bool nothing_is_left(void *context)
-{
-    (void)context;
-    return rows() == 0;
-}
-
 static void limit_members(struct swarm *s, int64_t limit_ms)
 {
     for (int i = 0; i < s->count; i++)
         s->member[i].db->statement_us = limit_ms * 1000;
 }
 
-static bool stand_or_end(void *context)
+static bool stand_or_end(struct swarm *s)
 {
-    struct swarm *s = context;
     bool ended = false;
     for (int i = 0; i < s->count; i++)
         ended = ended || s->member[i].ended;
@@ -149,7 +136,7 @@ static int give_up(struct swarm *s, int64_t limit_ms)
     limit_members(s, limit_ms);
     send_plug(s);
     swarm_start(s, act_try);
-    until(stand_or_end, s, "all stand in line, or one has left it");
+    until(EVENTUALLY(stand_or_end(s)), "all stand in line, or one has left it");
     faultproxy_arm(proxy, 1, (struct fault){.kind = FAULT_BLACKHOLE, .side = ON_ANSWER});
     swarm_pull(s);
     int uncertain = swarm_join(s, ROWLOCK_EUNCERTAIN);
@@ -171,7 +158,7 @@ static void given_up(void)
         gave_up = give_up(&s, limit_ms);
         swarm_close_members(&s);
         faultproxy_heal(proxy);
-        until(nothing_is_left, NULL, "what was granted to them is withdrawn");
+        until(EVENTUALLY(rows() == 0), "what was granted to them is withdrawn");
         swarm_close(&s);
         tap_is_int(fail_alloc_live(), live, "no memory is left behind");
     }
@@ -223,7 +210,7 @@ static void left_to_pool(void)
     swarm_close_members(&s);
     tap_is_int(rows(), FEW, "their handles are closed while the server hangs");
     faultproxy_heal(proxy);
-    until(nothing_is_left, NULL, "the pool releases them");
+    until(EVENTUALLY(rows() == 0), "the pool releases them");
     tap_is_int(rows(), 0, "the pool releases them later");
     swarm_close(&s);
 }
@@ -296,12 +283,6 @@ static int act_wait(struct member *m)
     return result == ROWLOCK_OK ? rowlock_release(m->lock) : result;
 }
 
-static bool all_wait(void *context)
-{
-    (void)context;
-    return db_int(raw, straight, "SELECT count(*) FROM rowlock_waiters") == FEW;
-}
-
 static void away(void)
 {
     CLOSED_BY(swarm_close) struct swarm s, waiting;
@@ -309,7 +290,8 @@ static void away(void)
     swarm_open_with(&waiting, raw, straight, straight, 1, FEW, 0, 200);
     tap_is_int(swarm_act(&s, act_try, ROWLOCK_OK), FEW, "locks are held");
     swarm_start(&waiting, act_wait);
-    until(all_wait, NULL, "all wait");
+    until(EVENTUALLY(db_int(raw, straight, "SELECT count(*) FROM rowlock_waiters") == FEW),
+          "all wait");
     tap_is_int(swarm_act(&s, act_renew, ROWLOCK_OK), FEW, "renewed, with tickets before that");
     raw_control(raw, "stop");
     swarm_start(&s, act_renew);

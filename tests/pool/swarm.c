@@ -35,11 +35,10 @@ rowlock_db *must_join(rowlock_pool *pool, int64_t statement_timeout_ms, int64_t 
     return db;
 }
 
-void until(bool (*is_so)(void *context), void *context, const char *what)
+void until(bool so, const char *what)
 {
-    for (int64_t end = clock_ms() + slow_ms(SWARM_PATIENCE_MS); !is_so(context); sleep_ms(2))
-        if (clock_ms() > end)
-            raw_failed("it never came true", what);
+    if (!so)
+        raw_failed("it never came true", what);
 }
 
 static void join(struct swarm *s, struct member *m, int number)
@@ -103,18 +102,12 @@ static int act_plug(struct member *m)
     return rowlock_fence(m->db, "plug", ++m->swarm->plugged);
 }
 
-static bool is_busy(void *context)
+static bool is_busy(rowlock_pool *pool)
 {
-    rowlock_pool *pool = context;
     pthread_mutex_lock(&pool->mutex);
     bool busy = pool->busy > 0;
     pthread_mutex_unlock(&pool->mutex);
     return busy;
-}
-
-static bool is_idle(void *pool)
-{
-    return !is_busy(pool);
 }
 
 static int run(void *argument)
@@ -140,9 +133,9 @@ void swarm_plug(struct swarm *s)
     if (rows)
         raw_run(s->raw, s->session,
                 "SELECT * FROM rowlock_fences WHERE resource = 'plug' FOR UPDATE");
-    until(is_idle, s->pool, "the pool has nothing to do");
+    until(EVENTUALLY(!is_busy(s->pool)), "the pool has nothing to do");
     start(&s->plug, act_plug);
-    until(is_busy, s->pool, "the plug is in");
+    until(EVENTUALLY(is_busy(s->pool)), "the plug is in");
 }
 
 void swarm_pull(struct swarm *s)
@@ -163,21 +156,9 @@ int swarm_in_line(struct swarm *s)
     return count;
 }
 
-struct standing {
-    struct swarm *s;
-    int count;
-};
-
-static bool stand(void *context)
-{
-    const struct standing *standing = context;
-    return swarm_in_line(standing->s) >= standing->count;
-}
-
 void swarm_stand(struct swarm *s, int count)
 {
-    struct standing standing = {s, count};
-    until(stand, &standing, "all stand in line");
+    until(EVENTUALLY(swarm_in_line(s) >= count), "all stand in line");
 }
 
 /* ---- the members */

@@ -42,8 +42,8 @@ bool has_server(const struct raw *raw);
 rowlock_pool *must_pool(const char *url, int connections, const char *prefix);
 /* statement_timeout_ms 0: the time limit of the pool. reconnect_ms as in the options. */
 rowlock_db *must_join(rowlock_pool *pool, int64_t statement_timeout_ms, int64_t reconnect_ms);
-/* Waits long for it. False ends the program. */
-void until(bool (*is_so)(void *context), void *context, const char *what);
+/* until(EVENTUALLY(…), "what"): false ends the program. */
+void until(bool so, const char *what);
 
 /* Each handle has looked at the tables, and each name has been granted before. */
 void swarm_open(struct swarm *s, const struct raw *raw, const char *url, int connections,

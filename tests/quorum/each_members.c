@@ -164,10 +164,7 @@ static void test_half_told(void)
         for (int k = 0; k < MEMBERS; k++)
             members_change(&members, k, "UPDATE %smembers SET moved = moved - %lld", 3600000000);
         rowlock_db_close(members_open(&members));
-        for (int64_t end = clock_ms() + slow_ms(WAIT_MS);
-             !marks_are_known_to(1) && clock_ms() < end;)
-            sleep_ms(20);
-        if (!marks_are_known_to(1))
+        if (!EVENTUALLY(marks_are_known_to(1)))
             break;
         told++;
     }

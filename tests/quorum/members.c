@@ -156,8 +156,5 @@ int rows_in_all(const struct members *m)
 
 bool rows_become(const struct members *m, int a, int b, int c)
 {
-    for (int64_t end = clock_ms() + slow_ms(PATIENCE_MS); clock_ms() < end; sleep_ms(5))
-        if (rows_in(m, 0) == a && rows_in(m, 1) == b && rows_in(m, 2) == c)
-            return true;
-    return false;
+    return EVENTUALLY(rows_in(m, 0) == a && rows_in(m, 1) == b && rows_in(m, 2) == c);
 }

@@ -120,8 +120,7 @@ static void test_debts(void)
 static int come_back(void *unused)
 {
     (void)unused;
-    for (int64_t end = clock_ms() + slow_ms(PATIENCE_MS); rows_in(&m, 0) && clock_ms() < end;)
-        sleep_ms(1);
+    (void)EVENTUALLY(rows_in(&m, 0) == 0);
     for (int i = 0; i < MEMBERS; i++)
         change(i, "UPDATE %stokens SET token = token + 1 WHERE name = 'again'");
     up(1);
@@ -174,8 +173,7 @@ static void test_release_twice(void)
     down(1);
     down(2);
     struct helper *helper = helper_start(release_it, &own);
-    for (int64_t end = clock_ms() + slow_ms(PATIENCE_MS); rows_in(&m, 0) && clock_ms() < end;)
-        sleep_ms(1);
+    (void)EVENTUALLY(rows_in(&m, 0) == 0);
     is_result(other, rowlock_release(attached), ROWLOCK_OK,
               "while a release reaches one member, another handle of the grant releases it");
     up(1);
@@ -213,9 +211,7 @@ static void test_cancelled(void)
         faultproxy_arm(m.proxy[1], 1, (struct fault){FAULT_CUT, ON_ANSWER, 0});
         faultproxy_refuse(m.proxy[1]);
         struct helper *helper = helper_start(wait_long, &own);
-        for (int64_t end = clock_ms() + slow_ms(PATIENCE_MS);
-             !faultproxy_fired(m.proxy[1]) && clock_ms() < end;)
-            sleep_ms(5);
+        (void)EVENTUALLY(faultproxy_fired(m.proxy[1]));
         rowlock_cancel(db);
         helper_join(helper);
         up(1);
@@ -347,9 +343,7 @@ static void test_try(bool hangs_before)
     if (!hangs_before && rowlock_verify(held) == ROWLOCK_OK)
         freeze(2);
     struct helper *helper = helper_start(try_patiently, &p);
-    for (int64_t end = clock_ms() + slow_ms(PATIENCE_MS); !p.ended && clock_ms() < end;)
-        sleep_ms(5);
-    tap_ok(p.ended, "a try ends when two have answered, and the third hangs %s",
+    tap_ok(EVENTUALLY(p.ended), "a try ends when two have answered, and the third hangs %s",
            hangs_before ? "since before it was opened" : "from then on");
     thaw(2);
     helper_join(helper);
@@ -390,9 +384,8 @@ static rowlock_lock *keep(rowlock_db *db, rowlock_keeper *keeper, const char *na
 
 static bool becomes(rowlock_lock *lock, rowlock_state state)
 {
-    for (int64_t end = clock_ms() + slow_ms(PATIENCE_MS); clock_ms() < end; sleep_ms(5))
-        if (rowlock_lock_state(lock) == state || rowlock_lock_state(lock) == ROWLOCK_STATE_LOST)
-            break;
+    (void)EVENTUALLY(rowlock_lock_state(lock) == state ||
+                     rowlock_lock_state(lock) == ROWLOCK_STATE_LOST);
     return rowlock_lock_state(lock) == state;
 }
 
@@ -422,10 +415,7 @@ static bool renewals_become(int member, const char *name, int wanted)
     char least[200];
     snprintf(least, sizeof least,
              "SELECT coalesce(min(renewals), -1) FROM %%slocks WHERE name LIKE '%s%%%%'", name);
-    for (int64_t end = clock_ms() + slow_ms(PATIENCE_MS); clock_ms() < end; sleep_ms(20))
-        if (members_ask(&m, member, least) >= wanted)
-            return true;
-    return false;
+    return EVENTUALLY(members_ask(&m, member, least) >= wanted);
 }
 
 /* Member 2 has done then what the keeper wanted before. */
