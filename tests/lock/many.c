@@ -5,7 +5,7 @@
 
 #include "faultproxy.h"
 
-enum { COUNT = 3, ROUNDS = 10, TWO_NAMES = 2 };
+enum { COUNT = 3 };
 
 /* Not in the order of their names, which is B, a, b. */
 static const char *const names[COUNT] = {"many b", "many B", "many a"};
@@ -220,53 +220,6 @@ static void waits_in_vain(const struct contract *c)
     stand(c, 1, 0, "nothing is left of him");
 }
 
-struct opposite {
-    const struct contract *c;
-    bool backwards;
-    atomic_int *inside;
-    int wrong;
-};
-
-/* Two names, given in one order or the other. */
-static int take_both(void *argument)
-{
-    struct opposite *o = argument;
-    OWNED(db) rowlock_db *db = must_open_as(o->c->url, o->backwards ? "backwards" : "forwards");
-    OWNED(lock) rowlock_lock *a = must_lock(db, "many x"), *z = must_lock(db, "many y");
-    rowlock_lock *locks[TWO_NAMES] = {o->backwards ? z : a, o->backwards ? a : z};
-    int granted = 0;
-    rowlock_acquire_options how = OPTIONS(acquire, .wait_ms = slow_ms(120000));
-    for (int i = 0; i < ROUNDS; i++) {
-        int result = rowlock_acquire_all(locks, TWO_NAMES, &how, NULL);
-        if (result != ROWLOCK_OK) {
-            tap_note("%s", why(db));
-            break;
-        }
-        granted++;
-        o->wrong += atomic_fetch_add(o->inside, 1) != 0;
-        atomic_fetch_sub(o->inside, 1);
-        o->wrong += rowlock_release(locks[i % 2]) != ROWLOCK_OK;
-        o->wrong += rowlock_release(locks[1 - i % 2]) != ROWLOCK_OK;
-    }
-    return granted;
-}
-
-static void opposite_orders(const struct contract *c)
-{
-    atomic_int inside = 0;
-    struct opposite both[2] = {{.c = c, .inside = &inside},
-                               {.c = c, .inside = &inside, .backwards = true}};
-    struct helper *helpers[2];
-    int granted = 0;
-    for (int i = 0; i < 2; i++)
-        helpers[i] = helper_start(take_both, &both[i]);
-    for (int i = 0; i < 2; i++)
-        granted += helper_join(helpers[i]);
-    tap_is_int(granted, 2 * ROUNDS, "two that name them in opposite orders never block each other");
-    tap_is_int(both[0].wrong + both[1].wrong, 0, "nor have them both at once");
-    stand(c, 0, 0, "nothing is left");
-}
-
 /* ---- on the wire */
 
 static void one_round_trip(const struct contract *c, struct faultproxy *proxy, const char *url)
@@ -378,7 +331,6 @@ void contract_many(const struct contract *c)
     kinds(c);
     waits_without_holding(c);
     waits_in_vain(c);
-    opposite_orders(c);
     struct faultproxy *proxy = c->has_server ? faultproxy_start(c->url, &url) : NULL;
     if (proxy) {
         one_round_trip(c, proxy, url);

@@ -185,18 +185,26 @@ struct crosser {
     bool backward;
     int times, odd;
 };
+/* How many have all of the names. */
+static atomic_int have_all;
 
-/* In turn: try each by itself, renew and release what was granted; all of them at once. */
+/* In turn: wait for all of them at once; try each by itself, renew and release what was granted;
+ * try all of them at once; try each again. */
 static int cross(void *argument)
 {
     struct crosser *c = argument;
     rowlock_lock *all[CROSSED];
+    const rowlock_acquire_options patiently =
+        OPTIONS(acquire, .wait_ms = ROWLOCK_FOREVER, .ticket_ms = SWARM_TTL_MS);
     for (int i = 0; i < CROSSED; i++)
         all[i] = c->lock[c->backward ? CROSSED - 1 - i : i];
     for (int n = 0; n < c->times; n++) {
         int got = ROWLOCK_OK;
-        if (n % 2 == 0)
-            got = rowlock_acquire_all(all, CROSSED, NULL, NULL);
+        if (n % 2 == 0) {
+            got = rowlock_acquire_all(all, CROSSED, n % 4 ? NULL : &patiently, NULL);
+            c->odd += got == ROWLOCK_OK ? have_all++ != 0 : n % 4 == 0;
+            have_all -= got == ROWLOCK_OK;
+        }
         for (int i = 0; i < CROSSED && n % 2; i++) {
             int one = try_lock(all[i], SWARM_TTL_MS);
             got = one < 0 ? one : got;
@@ -243,7 +251,9 @@ static void crossing(const struct raw *raw, const char *url)
         close_each_lock(c[i].lock, CROSSED);
         rowlock_db_close(c[i].db);
     }
-    tap_is_int(odd, 0, "two pools and single handles take the same names in opposite orders");
+    tap_is_int(
+        odd, 0,
+        "two pools and single handles take the same names in opposite orders, waiting or not");
     rowlock_pool_close(pool[0]);
     rowlock_pool_close(pool[1]);
     /* PostgreSQL's sessions tell their counts at their end. */
