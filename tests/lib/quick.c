@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/wait.h>
 
 static void give_up(const char *what, const rowlock_error *err)
@@ -334,12 +335,14 @@ struct helper {
     int (*work)(void *argument);
     void *argument;
     int result;
+    atomic_bool ended;
 };
 
 static void *help(void *argument)
 {
     struct helper *helper = argument;
     helper->result = helper->work(helper->argument);
+    helper->ended = true;
     return NULL;
 }
 
@@ -353,6 +356,11 @@ struct helper *helper_start(int (*work)(void *argument), void *argument)
     if (pthread_create(&helper->thread, NULL, help, helper) != 0)
         abort();
     return helper;
+}
+
+bool helper_ended(const struct helper *helper)
+{
+    return helper->ended;
 }
 
 int helper_join(struct helper *helper)

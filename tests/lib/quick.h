@@ -71,17 +71,17 @@ int64_t slowdown(void);
 /* ms times SLOWDOWN */
 int64_t slow_ms(int64_t ms);
 
-/* Waits up to 60 s until the condition holds, and says whether it does. It looks again and again,
- * each 20 ms at last. */
-#define EVENTUALLY(condition)                                         \
-    __extension__({                                                   \
-        int64_t pause_ms_ = 0, end_ms_ = clock_ms() + slow_ms(60000); \
-        bool holds_ = (condition);                                    \
-        while (!holds_ && clock_ms() < end_ms_) {                     \
-            sleep_ms(pause_ms_ += pause_ms_ < 20);                    \
-            holds_ = (condition);                                     \
-        }                                                             \
-        holds_;                                                       \
+/* Waits up to 60 s until the condition holds, and says whether it does. It looks again and again, at
+ * first each millisecond, at last each 20 ms. */
+#define EVENTUALLY(condition)                                             \
+    __extension__({                                                       \
+        int64_t looks_ = 16, end_ms_ = clock_ms() + slow_ms(60000);       \
+        bool holds_ = (condition);                                        \
+        for (; !holds_ && clock_ms() < end_ms_; looks_ += looks_ < 320) { \
+            sleep_ms(looks_ / 16);                                        \
+            holds_ = (condition);                                         \
+        }                                                                 \
+        holds_;                                                           \
     })
 
 /* --- Threads and processes */
@@ -90,6 +90,8 @@ int64_t slow_ms(int64_t ms);
 struct helper;
 struct helper *helper_start(int (*work)(void *argument), void *argument);
 int helper_join(struct helper *helper);
+/* It has returned. */
+bool helper_ended(const struct helper *helper);
 
 /* A process of its own, which exits with what work returned (0-255). The parent must have no open
  * handle on a SQLite file meanwhile: its locks, and its library's table of them, belong to a

@@ -56,15 +56,12 @@ static void fence_in_a_transaction(const struct contract *c, const char *isolati
 struct fencing {
     rowlock_db *db;
     int64_t token;
-    atomic_bool over;
 };
 
 static int fence_in_thread(void *argument)
 {
     struct fencing *f = argument;
-    int result = rowlock_fence(f->db, "tx order", f->token);
-    f->over = true;
-    return result;
+    return rowlock_fence(f->db, "tx order", f->token);
 }
 
 /* Whoever fences second writes second, or not at all. */
@@ -77,7 +74,7 @@ static void fences_wait(const struct contract *c, int64_t token, int want)
     scene_begin(&s);
     is_result(s.tx, rowlock_fence(s.tx, "tx order", 10), ROWLOCK_OK, "10 is seen");
     struct helper *helper = helper_start(fence_in_thread, &fencing);
-    tap_ok(somebody_waits(c) && !fencing.over, "%lld has to wait", (long long)token);
+    tap_ok(somebody_waits(c) && !helper_ended(helper), "%lld has to wait", (long long)token);
     scene_run(&s, "COMMIT");
     is_result(db, helper_join(helper), want, "and is judged after the commit");
 }
@@ -145,8 +142,7 @@ static void no_tokens_left(const struct contract *c, const char *url)
     int64_t highest = 0;
     OWNED(db) rowlock_db *db = must_open(url);
     OWNED(lock)
-    rowlock_lock *known = must_lock(db, "last known"),
-                 *fresh = must_lock(db, "last new");
+    rowlock_lock *known = must_lock(db, "last known"), *fresh = must_lock(db, "last new");
     is_result(db, try_lock(known, TTL_MS), ROWLOCK_OK, "a name gets a counter");
     is_result(db, rowlock_release(known), ROWLOCK_OK, "and is free");
     db_exec(c->raw, c->url,

@@ -4,8 +4,6 @@
  * late is told. Part of the subject "transaction". */
 #include "scene.h"
 
-#include <stdatomic.h>
-
 static void guard_says(const struct contract *c, const char *isolation, bool shared)
 {
     CLOSED_BY(scene_close) struct scene s = scene_open(c, isolation, "tx guard", shared);
@@ -196,17 +194,10 @@ static void plain_guard(const struct contract *c, const char *isolation)
     scene_run(&s, "ROLLBACK");
 }
 
-struct guarding {
-    const struct scene *s;
-    atomic_bool over;
-};
-
 static int guard_in_thread(void *argument)
 {
-    struct guarding *g = argument;
-    int result = rowlock_guard(g->s->lock, g->s->tx);
-    g->over = true;
-    return result;
+    const struct scene *s = argument;
+    return rowlock_guard(s->lock, s->tx);
 }
 
 /* A grant that another transaction has made, but not committed. */
@@ -225,9 +216,8 @@ static void guard_beside_a_grant(const struct contract *c, bool commits)
     scene_begin(&other);
     is_result(other.tx, rowlock_tx_acquire(other.lock, other.tx, NULL), ROWLOCK_OK,
               "a takeover that is not committed yet");
-    struct guarding guarding = {.s = &s};
-    struct helper *helper = helper_start(guard_in_thread, &guarding);
-    tap_ok(somebody_waits(c) && !guarding.over, "is waited for by a guard");
+    struct helper *helper = helper_start(guard_in_thread, &s);
+    tap_ok(somebody_waits(c) && !helper_ended(helper), "is waited for by a guard");
     scene_run(&other, commits ? "COMMIT" : "ROLLBACK");
     int result = helper_join(helper);
     is_result(s.tx, result, commits ? ROWLOCK_LOST : ROWLOCK_OK, "which then says how it ended");

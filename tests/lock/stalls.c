@@ -47,17 +47,9 @@ static int prompt_try(rowlock_lock *lock, const char *what)
     return result;
 }
 
-struct slow {
-    rowlock_lock *lock;
-    atomic_bool over;
-};
-
-static int acquire_slowly(void *argument)
+static int acquire_slowly(void *lock)
 {
-    struct slow *slow = argument;
-    int result = try_lock(slow->lock, TTL_MS);
-    slow->over = true;
-    return result;
+    return try_lock(lock, TTL_MS);
 }
 
 static void stalled_grant(const struct contract *c, const char *url)
@@ -71,17 +63,16 @@ static void stalled_grant(const struct contract *c, const char *url)
     /* The first grant of a name ever, one where its counter is there, one over an expired row. */
     static const char *const kinds[] = {"of a new name", "of a known name", "of an expired lock"};
     for (int i = 0; i < 3; i++) {
-        struct slow stalling = {.lock = stalled};
         raw_run(c->raw, gate, "%s", c->begin);
         raw_run(c->raw, gate, "SELECT id FROM stalling_gate WHERE id = 1 %s", c->lock);
-        struct helper *helper = helper_start(acquire_slowly, &stalling);
+        struct helper *helper = helper_start(acquire_slowly, stalled);
         tap_ok(somebody_waits(c), "a grant waits before its gate");
         is_result(quick, prompt_try(same, "a try beside a stalled grant"), ROWLOCK_BUSY,
                   "a grant %s stalls: others are told BUSY", kinds[i]);
         tap_is_int(rowlock_lock_holder(same, &holder), ROWLOCK_NONE, "and no holder can be named");
         is_result(quick, prompt_try(other, "another name"), ROWLOCK_OK, "other names are granted");
         is_result(quick, rowlock_release(other), ROWLOCK_OK, "and released");
-        tap_ok(!stalling.over, "it did stall");
+        tap_ok(!helper_ended(helper), "it did stall");
         raw_run(c->raw, gate, "COMMIT");
         is_result(slow, helper_join(helper), ROWLOCK_OK, "then the stalled grant is there");
         tap_ok(rowlock_lock_token(stalled) > token, "its token is higher than the one before");

@@ -42,15 +42,15 @@ static void start_all(rowlock_pool *pool)
     }
 }
 
-/* Each one that is granted the lock releases it. */
-static void step_all(void)
+/* Each one that is granted the lock releases it. False: none had to step for a while. */
+static bool step_each(void)
 {
     static struct pollfd fds[LINE_WHOLE];
     for (int i = 0; i < count; i++)
         fds[i] =
             (struct pollfd){.fd = ended[i] ? -1 : rowlock_acquire_fd(locks[i]), .events = POLLIN};
     if (poll(fds, (nfds_t)count, SLICE_MS) <= 0)
-        return;
+        return false;
     for (int i = 0; i < count; i++) {
         int result = fds[i].revents ? rowlock_acquire_step(locks[i]) : ROWLOCK_PENDING;
         if (result == ROWLOCK_PENDING)
@@ -58,17 +58,20 @@ static void step_all(void)
         ended[i] = true;
         granted += result == ROWLOCK_OK && rowlock_release(locks[i]) == ROWLOCK_OK;
     }
+    return true;
 }
 
 static bool all_wait(void)
 {
-    step_all();
+    while (step_each())
+        ;
     return db_int(raw, url, "SELECT count(*) FROM rowlock_waiters") == count;
 }
 
 static bool all_granted(void)
 {
-    step_all();
+    while (granted < count && step_each())
+        ;
     return granted == count;
 }
 

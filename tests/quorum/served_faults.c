@@ -6,8 +6,6 @@
 
 #include "each.h"
 
-#include <stdatomic.h>
-
 /* A kept lease outlives a machine that stands still for 5 s, and is renewed after 3 s. */
 enum {
     TURNS = 3,
@@ -147,16 +145,9 @@ static void test_release_again(void)
     tap_ok(rows_become(&m, 0, 0, 0), "no row is left in any member");
 }
 
-struct handed {
-    rowlock_lock *lock;
-    int result;
-};
-
-static int release_it(void *argument)
+static int release_it(void *lock)
 {
-    struct handed *h = argument;
-    h->result = rowlock_release(h->lock);
-    return 0;
+    return rowlock_release(lock);
 }
 
 /* The first release has one row removed, and does not know of the others. The second one removes
@@ -164,36 +155,34 @@ static int release_it(void *argument)
 static void test_release_twice(void)
 {
     rowlock_db *db = members_open(&m);
-    struct handed own = {.lock = must_lock(db, "twice")};
-    is_result(db, try_lock(own.lock, LONG_MS), ROWLOCK_OK, "a lock is held");
-    tap_ok(is_complete(own.lock), "in all members");
+    rowlock_lock *own = must_lock(db, "twice");
+    is_result(db, try_lock(own, LONG_MS), ROWLOCK_OK, "a lock is held");
+    tap_ok(is_complete(own), "in all members");
     rowlock_db *other = must_quorum((const char *const *)m.straight, MEMBERS, NULL);
     rowlock_lock *attached =
-        must_attach(other, "twice", rowlock_lock_owner(own.lock), rowlock_lock_token(own.lock));
+        must_attach(other, "twice", rowlock_lock_owner(own), rowlock_lock_token(own));
     down(1);
     down(2);
-    struct helper *helper = helper_start(release_it, &own);
+    struct helper *helper = helper_start(release_it, own);
     (void)EVENTUALLY(rows_in(&m, 0) == 0);
     is_result(other, rowlock_release(attached), ROWLOCK_OK,
               "while a release reaches one member, another handle of the grant releases it");
     up(1);
     up(2);
-    helper_join(helper);
-    is_result(db, own.result, ROWLOCK_OK, "the first one is told OK as well: it was no rival");
-    is_result(db, try_lock(own.lock, LONG_MS), ROWLOCK_OK, "it is held again");
-    is_result(db, rowlock_release(own.lock), ROWLOCK_OK, "and released");
+    is_result(db, helper_join(helper), ROWLOCK_OK,
+              "the first one is told OK as well: it was no rival");
+    is_result(db, try_lock(own, LONG_MS), ROWLOCK_OK, "it is held again");
+    is_result(db, rowlock_release(own), ROWLOCK_OK, "and released");
     tap_ok(rows_become(&m, 0, 0, 0), "no row is left in any member");
-    close_locks(own.lock, attached);
+    close_locks(own, attached);
     close_dbs(db, other);
 }
 
 /* ---- a wait that is cancelled */
 
-static int wait_long(void *argument)
+static int wait_long(void *lock)
 {
-    struct handed *h = argument;
-    h->result = wait_lock(h->lock, LONG_MS, LONG_MS);
-    return 0;
+    return wait_lock(lock, LONG_MS, LONG_MS);
 }
 
 /* One member is away, and the answer of another is lost, which may have granted the lock. If it was
@@ -202,27 +191,28 @@ static void test_cancelled(void)
 {
     enum { TRIES = 20 };
     OWNED(db) rowlock_db *db = members_open(&m);
-    struct handed own = {.lock = must_lock(db, "cancelled"), .result = ROWLOCK_CANCELLED};
-    for (int i = 0; i < TRIES && own.result == ROWLOCK_CANCELLED; i++) {
-        is_result(db, try_lock(own.lock, LONG_MS), ROWLOCK_OK, "a lock is free");
-        is_result(db, rowlock_release(own.lock), ROWLOCK_OK, "and released");
+    rowlock_lock *own = must_lock(db, "cancelled");
+    int result = ROWLOCK_CANCELLED;
+    for (int i = 0; i < TRIES && result == ROWLOCK_CANCELLED; i++) {
+        is_result(db, try_lock(own, LONG_MS), ROWLOCK_OK, "a lock is free");
+        is_result(db, rowlock_release(own), ROWLOCK_OK, "and released");
         rows_become(&m, 0, 0, 0);
         down(2);
         faultproxy_arm(m.proxy[1], 1, (struct fault){FAULT_CUT, ON_ANSWER, 0});
         faultproxy_refuse(m.proxy[1]);
-        struct helper *helper = helper_start(wait_long, &own);
+        struct helper *helper = helper_start(wait_long, own);
         (void)EVENTUALLY(faultproxy_fired(m.proxy[1]));
         rowlock_cancel(db);
-        helper_join(helper);
+        result = helper_join(helper);
         up(1);
         up(2);
     }
-    is_result(db, own.result, ROWLOCK_EUNCERTAIN,
+    is_result(db, result, ROWLOCK_EUNCERTAIN,
               "a wait that is cancelled after a lost answer is uncertain");
-    is_result(db, wait_lock(own.lock, LONG_MS, LONG_MS), ROWLOCK_OK, "the same handle acquires it");
-    is_result(db, rowlock_release(own.lock), ROWLOCK_OK, "and releases it");
+    is_result(db, wait_lock(own, LONG_MS, LONG_MS), ROWLOCK_OK, "the same handle acquires it");
+    is_result(db, rowlock_release(own), ROWLOCK_OK, "and releases it");
     tap_ok(rows_become(&m, 0, 0, 0), "no row is left in any member");
-    close_locks(own.lock);
+    close_locks(own);
 }
 
 /* Which member has missed the newest grant makes no difference. */
@@ -311,18 +301,9 @@ static void test_late_refusal(void)
 
 /* ---- a try */
 
-struct patient {
-    rowlock_lock *lock;
-    int result;
-    atomic_bool ended;
-};
-
-static int try_patiently(void *argument)
+static int try_patiently(void *lock)
 {
-    struct patient *p = argument;
-    p->result = try_lock(p->lock, LONG_MS);
-    p->ended = true;
-    return 0;
+    return try_lock(lock, LONG_MS);
 }
 
 /* One member refuses, one grants, and one hangs much longer than the test waits. */
@@ -330,7 +311,6 @@ static void test_try(bool hangs_before)
 {
     rowlock_db *db = members_open(&m);
     rowlock_lock *held = must_lock(db, "tried");
-    struct patient p = {.result = ROWLOCK_OK};
     rowlock_db_options how =
         OPTIONS(db, .statement_timeout_ms = LONG_MS, .connect_timeout_ms = LONG_MS);
     is_result(db, try_lock(held, LONG_MS), ROWLOCK_OK, "a lock is held");
@@ -339,17 +319,17 @@ static void test_try(bool hangs_before)
     if (hangs_before)
         freeze(2);
     rowlock_db *other = must_quorum(m.urls, MEMBERS, &how);
-    p.lock = must_lock(other, "tried");
+    rowlock_lock *wanted = must_lock(other, "tried");
     if (!hangs_before && rowlock_verify(held) == ROWLOCK_OK)
         freeze(2);
-    struct helper *helper = helper_start(try_patiently, &p);
-    tap_ok(EVENTUALLY(p.ended), "a try ends when two have answered, and the third hangs %s",
+    struct helper *helper = helper_start(try_patiently, wanted);
+    tap_ok(EVENTUALLY(helper_ended(helper)),
+           "a try ends when two have answered, and the third hangs %s",
            hangs_before ? "since before it was opened" : "from then on");
     thaw(2);
-    helper_join(helper);
-    is_result(other, p.result, ROWLOCK_BUSY, "the lock is busy");
+    is_result(other, helper_join(helper), ROWLOCK_BUSY, "the lock is busy");
     is_result(db, rowlock_release(held), ROWLOCK_OK, "the holder releases it");
-    close_locks(held, p.lock);
+    close_locks(held, wanted);
     rowlock_db_close(other);
     rowlock_db_close(db);
     tap_ok(rows_become(&m, 0, 0, 0), "no row is left in any member");
