@@ -59,6 +59,19 @@ void guests_close(struct guest *first, ...)
     va_end(guests);
 }
 
+void guests_open_all(struct guest *guests, int count, const struct contract *c, const char *name,
+                     int permits)
+{
+    for (int i = 0; i < count; i++)
+        guest_open(&guests[i], c, name, permits);
+}
+
+void guests_close_all(struct guest *guests, int count)
+{
+    for (int i = 0; i < count; i++)
+        guest_close(&guests[i]);
+}
+
 int guest_try(struct guest *g)
 {
     rowlock_acquire_options once = g->how;

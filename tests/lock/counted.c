@@ -6,23 +6,11 @@
 
 enum { PERMITS = 2, GUESTS = 4 };
 
-static void open_all(struct guest *guests, const struct contract *c, const char *name)
-{
-    for (int i = 0; i < GUESTS; i++)
-        guest_open(&guests[i], c, name, PERMITS);
-}
-
-static void close_all(struct guest *guests)
-{
-    for (int i = 0; i < GUESTS; i++)
-        guest_close(&guests[i]);
-}
-
 static void counts(const struct contract *c)
 {
     struct guest guests[GUESTS];
     rowlock_grant holder = ROWLOCK_GRANT_INIT;
-    open_all(guests, c, "counted");
+    guests_open_all(guests, GUESTS, c, "counted", PERMITS);
     guest_tries(&guests[0], ROWLOCK_OK, "the first of two permits");
     guest_tries(&guests[1], ROWLOCK_OK, "and the second");
     guest_tries(&guests[2], ROWLOCK_BUSY, "but no third");
@@ -41,7 +29,7 @@ static void counts(const struct contract *c)
     guest_tries(&guests[2], ROWLOCK_OK, "another comes");
     guest_tries(&guests[0], ROWLOCK_BUSY, "no third");
     tap_is_int(rows_of(c, "counted"), PERMITS, "two rows");
-    close_all(guests);
+    guests_close_all(guests, GUESTS);
     guest_open(&guests[0], c, "counted", 1);
     guest_open(&guests[1], c, "counted", 1);
     guest_tries(&guests[0], ROWLOCK_OK, "when all are gone the number may be another, 1 too");
@@ -64,7 +52,7 @@ static void bad_numbers(const struct contract *c)
 static void waited_for(const struct contract *c)
 {
     struct guest guests[GUESTS];
-    open_all(guests, c, "counted line");
+    guests_open_all(guests, GUESTS, c, "counted line", PERMITS);
     guest_tries(&guests[0], ROWLOCK_OK, "one");
     guest_tries(&guests[1], ROWLOCK_OK, "and another");
     guest_queue(&guests[2]);
@@ -77,7 +65,7 @@ static void waited_for(const struct contract *c)
     guest_releases(&guests[0], ROWLOCK_OK, "when another goes");
     guest_gets(&guests[3], "the second comes in");
     tap_is_int(tickets_of(c, "counted line"), 0, "nobody waits");
-    close_all(guests);
+    guests_close_all(guests, GUESTS);
 }
 
 /* Two places become free at once, by one who held all of it: one wake is handed on. */
@@ -85,7 +73,7 @@ static void all_come_in(const struct contract *c)
 {
     struct guest guests[GUESTS], holder;
     guest_open(&holder, c, "counted all", 0);
-    open_all(guests, c, "counted all");
+    guests_open_all(guests, GUESTS, c, "counted all", PERMITS);
     guest_tries(&holder, ROWLOCK_OK, "one holds it alone");
     for (int i = 0; i < GUESTS; i++)
         guest_queue(&guests[i]);
@@ -97,14 +85,14 @@ static void all_come_in(const struct contract *c)
     guest_releases(&guests[1], ROWLOCK_OK, "and the other");
     guest_gets(&guests[2], "then come");
     guest_gets(&guests[3], "the others");
-    close_all(guests);
+    guests_close_all(guests, GUESTS);
     guest_close(&holder);
 }
 
 static void expires(const struct contract *c)
 {
     struct guest guests[GUESTS];
-    open_all(guests, c, "counted over");
+    guests_open_all(guests, GUESTS, c, "counted over", PERMITS);
     guest_tries(&guests[0], ROWLOCK_OK, "one for a moment");
     guest_tries(&guests[1], ROWLOCK_OK, "another for longer");
     end_lease(c, guests[0].lock);
@@ -115,7 +103,7 @@ static void expires(const struct contract *c)
     tap_is_int(rows_of(c, "counted over"), PERMITS, "two rows");
     guest_releases(&guests[0], ROWLOCK_LOST, "it is lost");
     is_result(guests[1].db, rowlock_verify(guests[1].lock), ROWLOCK_OK, "the other one is not");
-    close_all(guests);
+    guests_close_all(guests, GUESTS);
 }
 
 void contract_counted(const struct contract *c)

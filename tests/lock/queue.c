@@ -84,8 +84,7 @@ static void in_order(const struct contract *c)
     }
     tap_is_int(tickets_of(c, "line"), 0, "no ticket is left");
     guest_tries(&holder, ROWLOCK_OK, "nor an obstacle");
-    for (int i = 0; i < GUESTS; i++)
-        guest_close(&guests[i]);
+    guests_close_all(guests, GUESTS);
     guest_close(&holder);
 }
 

@@ -15,19 +15,6 @@ static const char *kind_name(int permits)
     return permits == ROWLOCK_SHARED ? "shared" : permits == 0 ? "exclusive" : "counted";
 }
 
-static void open_all(struct guest *guests, int count, const struct contract *c, const char *name,
-                     int permits)
-{
-    for (int i = 0; i < count; i++)
-        guest_open(&guests[i], c, name, permits);
-}
-
-static void close_all(struct guest *guests, int count)
-{
-    for (int i = 0; i < count; i++)
-        guest_close(&guests[i]);
-}
-
 /* ---- readers and writers */
 
 static void together(const struct contract *c)
@@ -35,7 +22,7 @@ static void together(const struct contract *c)
     struct guest readers[READERS], writer, counter;
     rowlock_grant holder = ROWLOCK_GRANT_INIT;
     int64_t token = 0;
-    open_all(readers, READERS, c, "library", ROWLOCK_SHARED);
+    guests_open_all(readers, READERS, c, "library", ROWLOCK_SHARED);
     guest_open(&writer, c, "library", 0);
     guest_open(&counter, c, "library", THREE);
     for (int i = 0; i < READERS; i++) {
@@ -69,14 +56,14 @@ static void together(const struct contract *c)
     guest_releases(&writer, ROWLOCK_OK, "he goes");
     guest_tries(&counter, ROWLOCK_OK, "now it can be counted");
     guest_tries(&readers[0], ROWLOCK_MISMATCH, "but not shared");
-    close_all(readers, READERS);
+    guests_close_all(readers, READERS);
     guests_close(&writer, &counter, NULL);
 }
 
 static void writer_not_starved(const struct contract *c)
 {
     struct guest readers[READERS], writer;
-    open_all(readers, READERS, c, "starving", ROWLOCK_SHARED);
+    guests_open_all(readers, READERS, c, "starving", ROWLOCK_SHARED);
     guest_open(&writer, c, "starving", 0);
     guest_tries(&readers[0], ROWLOCK_OK, "one reads");
     guest_queue(&writer);
@@ -95,7 +82,7 @@ static void writer_not_starved(const struct contract *c)
     is_result(writer.db, guest_cancel(&writer), ROWLOCK_CANCELLED,
               "a writer does not want any more");
     guest_tries(&readers[0], ROWLOCK_OK, "then readers come in again");
-    close_all(readers, READERS);
+    guests_close_all(readers, READERS);
     guest_close(&writer);
 }
 
@@ -124,7 +111,7 @@ static bool all_queue(struct guest *writer, struct guest *readers)
 static void writer_gives_up(const struct contract *c, bool by_himself)
 {
     struct guest readers[READERS], writer;
-    open_all(readers, READERS, c, "given up", ROWLOCK_SHARED);
+    guests_open_all(readers, READERS, c, "given up", ROWLOCK_SHARED);
     guest_open(&writer, c, "given up", 0);
     guest_tries(&readers[0], ROWLOCK_OK, "one reads");
     writer.how.wait_ms = by_himself ? 300 : ROWLOCK_FOREVER;
@@ -134,7 +121,7 @@ static void writer_gives_up(const struct contract *c, bool by_himself)
               by_himself ? ROWLOCK_TIMEOUT : ROWLOCK_CANCELLED, "the writer gives up");
     for (int i = 1; i < READERS; i++)
         guest_gets(&readers[i], "a reader behind him comes in");
-    close_all(readers, READERS);
+    guests_close_all(readers, READERS);
     guest_close(&writer);
 }
 
@@ -164,7 +151,7 @@ static void upgrade_refused(const struct contract *c, int permits)
     guest_tries(&g, ROWLOCK_OK, "then it can be exclusive");
     g.how.permits = permits;
     guest_tries(&g, ROWLOCK_EMISUSE, "and is not shared as well");
-    close_all(&g, 1);
+    guests_close_all(&g, 1);
 }
 
 /* As everywhere: the owner decides who is the same. */
@@ -187,7 +174,7 @@ static void same_owner(const struct contract *c, int permits)
 static void expired(const struct contract *c, int permits)
 {
     struct guest readers[2], writer;
-    open_all(readers, 2, c, "expired", permits);
+    guests_open_all(readers, 2, c, "expired", permits);
     guest_open(&writer, c, "expired", 0);
     guest_tries(&readers[0], ROWLOCK_OK, kind_name(permits));
     end_lease(c, readers[0].lock);
@@ -209,7 +196,7 @@ static void expired(const struct contract *c, int permits)
     guest_tries(&readers[1], ROWLOCK_OK, "and when his lease is over, another");
     tap_is_int(rows_of(c, "expired"), 1, "clears his away");
     is_result(readers[0].db, rowlock_verify(readers[0].lock), ROWLOCK_LOST, "who finds out");
-    close_all(readers, 2);
+    guests_close_all(readers, 2);
     guest_close(&writer);
 }
 
@@ -273,7 +260,7 @@ static int kept(void *argument)
         tap_is_int(rowlock_lock_state(readers[i].lock), ROWLOCK_STATE_HELD, "as its holder knows");
     }
     guest_tries(&writer, ROWLOCK_BUSY, "a writer is kept out");
-    close_all(readers, 2);
+    guests_close_all(readers, 2);
     guest_tries(&writer, ROWLOCK_OK, "until they are released");
     is_result(writer.db, rowlock_renew(writer.lock, 0), ROWLOCK_OK, "(renewed)");
     guest_close(&writer);
@@ -289,7 +276,7 @@ static void administered(const struct contract *c, int permits)
     rowlock_sweep_report report = ROWLOCK_SWEEP_REPORT_INIT;
     int64_t last = 0, when = 0;
     int right = 0;
-    open_all(readers, READERS, c, "administered", permits);
+    guests_open_all(readers, READERS, c, "administered", permits);
     guest_tries(&readers[0], ROWLOCK_OK, kind_name(permits));
     guest_tries(&readers[2], ROWLOCK_OK, "and another");
     guest_tries(&readers[1], ROWLOCK_OK, "and one for a moment");
@@ -320,13 +307,13 @@ static void administered(const struct contract *c, int permits)
     is_result(db, rowlock_break(db, "administered", 0, &broken), ROWLOCK_OK,
               "the only one need not be named");
     tap_is_int(rows_of(c, "administered"), 0, "none is left");
-    close_all(readers, READERS);
+    guests_close_all(readers, READERS);
 }
 
 static void attached(const struct contract *c, int permits)
 {
     struct guest readers[2];
-    open_all(readers, 2, c, "attached", permits);
+    guests_open_all(readers, 2, c, "attached", permits);
     guest_tries(&readers[0], ROWLOCK_OK, kind_name(permits));
     guest_tries(&readers[1], ROWLOCK_OK, "beside another");
     rowlock_db *db = must_open(c->url);
@@ -348,7 +335,7 @@ static void attached(const struct contract *c, int permits)
     tap_is_int(rows_of(c, "attached"), 0, "is gone too");
     close_locks(lock, wrong);
     rowlock_db_close(db);
-    close_all(readers, 2);
+    guests_close_all(readers, 2);
 }
 
 /* ---- the application's transaction */

@@ -110,11 +110,10 @@ static void two_at_once(const struct contract *c)
         tap_is_int(result, ROWLOCK_OK, "he gets it");
         tap_is_int(ticket_of(&guests[i]), 0, "and leaves the line");
     }
-    for (int i = 0; i < TWO; i++) {
+    for (int i = 0; i < TWO; i++)
         is_result(guests[i].db, rowlock_verify(guests[i].lock), ROWLOCK_OK, "the handle works");
-        guest_close(&guests[i]);
-        guest_close(&holders[i]);
-    }
+    guests_close_all(guests, TWO);
+    guests_close_all(holders, TWO);
 }
 
 /* Everything else is turned away while it goes on. */

@@ -47,22 +47,9 @@ static bool does(struct feast *f, struct member *m, int (*act)(struct member *m)
     return is_fine(f, what, act(m)) || is_fine(f, what, act(m));
 }
 
-static int run(void *argument)
-{
-    struct member *m = argument;
-    m->result = m->act(m);
-    m->ended = true;
-    return 0;
-}
-
 static bool stand_or_have_ended(struct feast *f)
 {
-    int count = 0;
-    pthread_mutex_lock(&f->pool->mutex);
-    for (int kind = 0; kind < RLK_STEP_COUNT; kind++)
-        for (struct rlk_slot *slot = f->pool->line[kind].first; slot; slot = slot->next)
-            count++;
-    pthread_mutex_unlock(&f->pool->mutex);
+    int count = pool_in_line(f->pool);
     for (int i = 0; i < GUESTS; i++)
         count += f->guest[i].ended;
     return count == GUESTS;
@@ -70,19 +57,15 @@ static bool stand_or_have_ended(struct feast *f)
 
 static void all_do(struct feast *f, int (*act)(struct member *m), const char *what)
 {
-    struct helper *threads[GUESTS];
     struct rlk_pooled *conn;
     while (!(conn = rlk_line_take(f->pool)))
         sleep_ms(1);
-    for (int i = 0; i < GUESTS; i++) {
-        f->guest[i].act = act;
-        f->guest[i].ended = false;
-        threads[i] = helper_start(run, &f->guest[i]);
-    }
+    for (int i = 0; i < GUESTS; i++)
+        member_start(&f->guest[i], act);
     until(EVENTUALLY(stand_or_have_ended(f)), "all stand in line");
     rlk_line_give(f->pool, conn);
     for (int i = 0; i < GUESTS; i++) {
-        helper_join(threads[i]);
+        helper_join(f->guest[i].thread);
         if (!is_fine(f, what, f->guest[i].result))
             does(f, &f->guest[i], act, what);
     }

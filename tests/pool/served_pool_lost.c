@@ -125,7 +125,7 @@ static bool stand_or_end(struct swarm *s)
     bool ended = false;
     for (int i = 0; i < s->count; i++)
         ended = ended || s->member[i].ended;
-    return ended || swarm_in_line(s) == s->count;
+    return ended || pool_in_line(s->pool) == s->count;
 }
 
 /* Returns how many give up while their step is under way. -1: some gave up before that. */

@@ -118,7 +118,7 @@ static int run(void *argument)
     return m->result;
 }
 
-static void start(struct member *m, int (*act)(struct member *m))
+void member_start(struct member *m, int (*act)(struct member *m))
 {
     m->act = act;
     m->ended = false;
@@ -134,7 +134,7 @@ void swarm_plug(struct swarm *s)
         raw_run(s->raw, s->session,
                 "SELECT * FROM rowlock_fences WHERE resource = 'plug' FOR UPDATE");
     until(EVENTUALLY(!is_busy(s->pool)), "the pool has nothing to do");
-    start(&s->plug, act_plug);
+    member_start(&s->plug, act_plug);
     until(EVENTUALLY(is_busy(s->pool)), "the plug is in");
 }
 
@@ -145,20 +145,20 @@ void swarm_pull(struct swarm *s)
         raw_failed("the plug", why(s->plug.db));
 }
 
-int swarm_in_line(struct swarm *s)
+int pool_in_line(rowlock_pool *pool)
 {
     int count = 0;
-    pthread_mutex_lock(&s->pool->mutex);
+    pthread_mutex_lock(&pool->mutex);
     for (int kind = 0; kind < RLK_STEP_COUNT; kind++)
-        for (const struct rlk_slot *slot = s->pool->line[kind].first; slot; slot = slot->next)
+        for (const struct rlk_slot *slot = pool->line[kind].first; slot; slot = slot->next)
             count++;
-    pthread_mutex_unlock(&s->pool->mutex);
+    pthread_mutex_unlock(&pool->mutex);
     return count;
 }
 
 void swarm_stand(struct swarm *s, int count)
 {
-    until(EVENTUALLY(swarm_in_line(s) >= count), "all stand in line");
+    until(EVENTUALLY(pool_in_line(s->pool) >= count), "all stand in line");
 }
 
 /* ---- the members */
@@ -166,7 +166,7 @@ void swarm_stand(struct swarm *s, int count)
 void swarm_start(struct swarm *s, int (*act)(struct member *m))
 {
     for (int i = 0; i < s->count; i++)
-        start(&s->member[i], act);
+        member_start(&s->member[i], act);
 }
 
 int swarm_join(struct swarm *s, int want)

@@ -60,10 +60,11 @@ void swarm_close(struct swarm *s);
 void swarm_plug(struct swarm *s);
 void swarm_pull(struct swarm *s);
 /* How many steps are in line. */
-int swarm_in_line(struct swarm *s);
+int pool_in_line(rowlock_pool *pool);
 /* Returns when so many are. */
 void swarm_stand(struct swarm *s, int count);
 
+void member_start(struct member *m, int (*act)(struct member *m));
 void swarm_start(struct swarm *s, int (*act)(struct member *m));
 /* How many of the members that were started have this result. */
 int swarm_join(struct swarm *s, int want);
