@@ -4,8 +4,6 @@
  * after which no older token is good. Part of the subject "transaction". */
 #include "scene.h"
 
-#include <stdatomic.h>
-
 static void tokens_are_fenced(const struct contract *c)
 {
     OWNED(db) rowlock_db *db = must_open(c->url);
