@@ -156,13 +156,12 @@ static const struct story_row acquiring[] = {
 
 static void test_acquire_keeper(void)
 {
-    rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
     inside();
     tap_is_int(rowlock_keeper_open("sqlite:script", NULL, &story.keeper, NULL), ROWLOCK_OK,
                "a keeper");
     tap_is_int(guards(0), ROWLOCK_EMISUSE, "nothing is held");
     script_calls();
-    options.keeper = story.keeper;
+    rowlock_acquire_options options = OPTIONS(acquire, .keeper = story.keeper);
     tap_is_int(rowlock_tx_acquire(story.lock, story.tx, &options), ROWLOCK_EINVAL,
                "no keeper in there");
     tap_is_str(script_calls(), "", "nothing was sent");

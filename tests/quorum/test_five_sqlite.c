@@ -197,7 +197,7 @@ static void test_majority_lost(void)
 
 static void test_transaction(void)
 {
-    rowlock_db *db = must_open(urls[1]);
+    OWNED(db) rowlock_db *db = must_open(urls[1]);
     rowlock_lock *lock = must_lock(db, "inside");
     void *session = raw_sqlite.open(urls[1]);
     rowlock_db *tx = must_adopt(&raw_sqlite, session, NULL);
@@ -208,7 +208,6 @@ static void test_transaction(void)
     close_locks(lock);
     rowlock_db_close(tx);
     raw_sqlite.close(session);
-    rowlock_db_close(db);
 }
 
 /* ---- many programs that begin while marks move */
