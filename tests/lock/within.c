@@ -335,8 +335,7 @@ static void guarded(const struct contract *c, const struct sort *sort)
     CLOSED_BY(inside_close) struct inside in = inside_open(c, sort);
     OWNED(db) rowlock_db *own = must_open(c->url), *rival = must_open(c->url);
     OWNED(lock)
-    rowlock_lock *lock = must_lock(own, "win guard"),
-                 *wanted = must_lock(rival, "win guard");
+    rowlock_lock *lock = must_lock(own, "win guard"), *wanted = must_lock(rival, "win guard");
     is_result(own, try_lock(lock, TTL_MS), ROWLOCK_OK, "%s: a lock is held", sort->isolation);
     begin(&in);
     inside_run(&in, "INSERT INTO win_log VALUES ('before')");
