@@ -7,8 +7,6 @@
 
 #include <stdarg.h>
 
-enum { PATIENCE_MS = 30000 };
-
 /* ---- guests */
 
 static void invite(struct guest *g, const struct contract *c, rowlock_db *db, const char *name)
@@ -33,11 +31,7 @@ void guest_open(struct guest *g, const struct contract *c, const char *name, int
 
 void guest_adopt(struct guest *g, const struct contract *c, void *session, const char *name)
 {
-    rowlock_db *db = NULL;
-    rowlock_error err = ROWLOCK_ERROR_INIT;
-    if (c->raw->adopt(&db, session, NULL, &err) != ROWLOCK_OK)
-        raw_failed("adopt", err.text);
-    invite(g, c, db, name);
+    invite(g, c, must_adopt(c->raw, session, NULL), name);
 }
 
 void guest_close(struct guest *g)
@@ -64,6 +58,19 @@ void guests_close(struct guest *first, ...)
     va_end(guests);
 }
 
+void guests_open_all(struct guest *guests, int count, const struct contract *c, const char *name,
+                     int permits)
+{
+    for (int i = 0; i < count; i++)
+        guest_open(&guests[i], c, name, permits);
+}
+
+void guests_close_all(struct guest *guests, int count)
+{
+    for (int i = 0; i < count; i++)
+        guest_close(&guests[i]);
+}
+
 int guest_try(struct guest *g)
 {
     rowlock_acquire_options once = g->how;
@@ -85,27 +92,16 @@ void guest_start(struct guest *g)
     g->thread = helper_start(stand, g);
 }
 
-static bool stands(void *context)
-{
-    const struct guest *g = context;
-    return g->ended || ticket_of(g) != 0;
-}
-
 void guest_queue(struct guest *g)
 {
     guest_start(g);
-    if (!comes_true(stands, g) || g->ended)
+    if (!EVENTUALLY(g->ended || ticket_of(g) != 0) || g->ended)
         tap_ok(false, "%s: a waiter is in the queue", rowlock_lock_name(g->lock));
-}
-
-static bool has_ended(void *context)
-{
-    return ((struct guest *)context)->ended;
 }
 
 int guest_join(struct guest *g)
 {
-    if (!comes_true(has_ended, g))
+    if (!EVENTUALLY(g->ended))
         rowlock_cancel(g->db);
     return helper_join(g->thread);
 }
@@ -175,13 +171,7 @@ void leave_ticket(const struct contract *c, const char *name, long long ticket,
 
 bool comes_true(bool (*is_so)(void *context), void *context)
 {
-    int64_t until = clock_ms() + slow_ms(PATIENCE_MS);
-    bool so = is_so(context);
-    while (!so && clock_ms() < until) {
-        sleep_ms(2);
-        so = is_so(context);
-    }
-    return so;
+    return EVENTUALLY(is_so(context));
 }
 
 /* ---- wake-ups */

@@ -35,6 +35,9 @@ void guest_close(struct guest *g);
 void guests_open(const struct contract *c, const char *name, int permits, ...)
     __attribute__((sentinel));
 void guests_close(struct guest *first, ...) __attribute__((sentinel));
+void guests_open_all(struct guest *guests, int count, const struct contract *c, const char *name,
+                     int permits);
+void guests_close_all(struct guest *guests, int count);
 
 int guest_try(struct guest *g);
 /* guest_start begins to wait. guest_queue also returns when the guest is in the queue; it fails if

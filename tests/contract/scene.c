@@ -24,11 +24,7 @@ int64_t patience_ms(const struct contract *c)
 
 rowlock_db *adopt_with(const struct contract *c, void *session, const char *prefix)
 {
-    rowlock_db *db = NULL;
-    rowlock_error err = ROWLOCK_ERROR_INIT;
-    if (c->raw->adopt(&db, session, OPTIONS(db, .prefix = prefix), &err) != ROWLOCK_OK)
-        raw_failed("adopt", err.text);
-    return db;
+    return must_adopt(c->raw, session, prefix);
 }
 
 rowlock_db *open_impatient(const struct contract *c, const char *url)

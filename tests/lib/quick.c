@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <sys/wait.h>
 
 static void give_up(const char *what, const rowlock_error *err)
@@ -109,6 +110,15 @@ static char *member_of(const char *first, int number)
     return whole;
 }
 
+rowlock_db *must_quorum(const char *const *urls, size_t count, const rowlock_db_options *options)
+{
+    rowlock_db *db = NULL;
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    if (rowlock_db_open_quorum(urls, count, options, &db, &err) != ROWLOCK_OK)
+        give_up("open a quorum", &err);
+    return db;
+}
+
 static rowlock_db *open_quorum(const char *url, const rowlock_db_options *options, bool joins)
 {
     const char *urls[MEMBERS];
@@ -125,8 +135,8 @@ static rowlock_db *open_quorum(const char *url, const rowlock_db_options *option
     }
     if (joins && rowlock_quorum_join(urls, MEMBERS, NULL, &err) != ROWLOCK_OK)
         give_up("join a quorum", &err);
-    if (!joins && rowlock_db_open_quorum(urls, MEMBERS, options, &db, &err) != ROWLOCK_OK)
-        give_up("open a quorum", &err);
+    if (!joins)
+        db = must_quorum(urls, MEMBERS, options);
     for (int i = 0; i < MEMBERS; i++)
         free((char *)urls[i]);
     return db;
@@ -157,6 +167,13 @@ rowlock_db *must_open_as(const char *url, const char *owner)
     rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
     options.owner = owner;
     return must_open_with(url, &options);
+}
+
+rowlock_error error_of(const rowlock_db *db)
+{
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    rowlock_db_error(db, &err);
+    return err;
 }
 
 static void must(rowlock_db *db, int result, const char *what)
@@ -190,6 +207,19 @@ rowlock_lock *must_attach(rowlock_db *db, const char *name, const char *owner, i
     rowlock_lock *lock = NULL;
     must(db, rowlock_lock_attach(db, name, owner, token, &lock), "attach a lock");
     return lock;
+}
+
+static int take_grant(void *context, const rowlock_grant *grant)
+{
+    *(rowlock_grant *)context = *grant;
+    return 1;
+}
+
+rowlock_grant grant_of(rowlock_db *db, const char *name)
+{
+    rowlock_grant grant = ROWLOCK_GRANT_INIT;
+    must(db, rowlock_list(db, name, take_grant, &grant), "list a lock");
+    return grant;
 }
 
 void must_install(const char *url)
@@ -269,13 +299,6 @@ const char *why(const rowlock_db *db)
     return text;
 }
 
-rowlock_error error_of(const rowlock_db *db)
-{
-    rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db_error(db, &err);
-    return err;
-}
-
 int error_code(const rowlock_db *db)
 {
     return error_of(db).code;
@@ -341,12 +364,14 @@ struct helper {
     int (*work)(void *argument);
     void *argument;
     int result;
+    atomic_bool ended;
 };
 
 static void *help(void *argument)
 {
     struct helper *helper = argument;
     helper->result = helper->work(helper->argument);
+    helper->ended = true;
     return NULL;
 }
 
@@ -360,6 +385,11 @@ struct helper *helper_start(int (*work)(void *argument), void *argument)
     if (pthread_create(&helper->thread, NULL, help, helper) != 0)
         abort();
     return helper;
+}
+
+bool helper_ended(const struct helper *helper)
+{
+    return helper->ended;
 }
 
 int helper_join(struct helper *helper)

@@ -22,6 +22,9 @@ rowlock_lock *must_lock(rowlock_db *db, const char *name);
 /* The table prices, whose key is id, with this one column. */
 rowlock_table *must_prices(rowlock_db *db, const char *column);
 rowlock_lock *must_attach(rowlock_db *db, const char *name, const char *owner, int64_t token);
+rowlock_db *must_quorum(const char *const *urls, size_t count, const rowlock_db_options *options);
+/* The first grant of a name in the table; token 0: it has none. */
+rowlock_grant grant_of(rowlock_db *db, const char *name);
 void must_install(const char *url);
 
 /* Closes several, in this order; NULL is skipped. */
@@ -37,6 +40,8 @@ void close_each_db(rowlock_db *const *dbs, size_t count);
 /* "OWNED(db) rowlock_db *one = …": closed at the end of the block, the last first. Of each kind below;
  * text is freed. */
 #define OWNED(kind) __attribute__((cleanup(owned_##kind##_ends)))
+/* The same for a struct: "CLOSED_BY(guest_close) struct guest g;". */
+#define CLOSED_BY(close) __attribute__((cleanup(close)))
 void owned_db_ends(rowlock_db **db);
 void owned_lock_ends(rowlock_lock **lock);
 void owned_table_ends(rowlock_table **table);
@@ -76,12 +81,27 @@ int64_t slowdown(void);
 /* ms times SLOWDOWN */
 int64_t slow_ms(int64_t ms);
 
+/* Waits up to 60 s until the condition holds, and says whether it does. It looks again and again, at
+ * first each millisecond, at last each 20 ms. */
+#define EVENTUALLY(condition)                                             \
+    __extension__({                                                       \
+        int64_t looks_ = 16, end_ms_ = clock_ms() + slow_ms(60000);       \
+        bool holds_ = (condition);                                        \
+        for (; !holds_ && clock_ms() < end_ms_; looks_ += looks_ < 320) { \
+            sleep_ms(looks_ / 16);                                        \
+            holds_ = (condition);                                         \
+        }                                                                 \
+        holds_;                                                           \
+    })
+
 /* --- Threads and processes */
 
 /* A thread of its own. Its join returns what the function returned. */
 struct helper;
 struct helper *helper_start(int (*work)(void *argument), void *argument);
 int helper_join(struct helper *helper);
+/* It has returned. */
+bool helper_ended(const struct helper *helper);
 
 /* A process of its own, which exits with what work returned (0-255). The parent must have no open
  * handle on a SQLite file meanwhile: its locks, and its library's table of them, belong to a

@@ -153,6 +153,17 @@ long long db_int(const struct raw *raw, const char *url, const char *format, ...
     return number;
 }
 
+rowlock_db *must_adopt(const struct raw *raw, void *session, const char *prefix)
+{
+    rowlock_db *db = NULL;
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
+    options.prefix = prefix;
+    if (raw->adopt(&db, session, &options, &err) != ROWLOCK_OK)
+        raw_failed("adopt", err.text);
+    return db;
+}
+
 /* ---- the server */
 
 bool raw_is_ours(const struct raw *raw)

@@ -52,6 +52,9 @@ long long db_int(const struct raw *raw, const char *url, const char *format, ...
 bool raw_is_ours(const struct raw *raw);
 void raw_control(const struct raw *raw, const char *what);
 
+/* Adopts a session, for tables with this prefix. NULL: the usual one. */
+rowlock_db *must_adopt(const struct raw *raw, void *session, const char *prefix);
+
 /* For the files of raw_: ends the program. */
 void raw_failed(const char *what, const char *why) __attribute__((noreturn));
 

@@ -123,7 +123,7 @@ void tap_drop(void)
     end_hold(false);
 }
 
-bool (tap_ok)(bool passed, const char *format, ...)
+bool(tap_ok)(bool passed, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -132,7 +132,7 @@ bool (tap_ok)(bool passed, const char *format, ...)
     return passed;
 }
 
-bool (tap_is_int)(long long got, long long want, const char *format, ...)
+bool(tap_is_int)(long long got, long long want, const char *format, ...)
 {
     char difference[100];
     snprintf(difference, sizeof difference, "got %lld, wanted %lld", got, want);
@@ -143,7 +143,7 @@ bool (tap_is_int)(long long got, long long want, const char *format, ...)
     return got == want;
 }
 
-bool (tap_is_str)(const char *got, const char *want, const char *format, ...)
+bool(tap_is_str)(const char *got, const char *want, const char *format, ...)
 {
     char difference[LINE_MAX_BYTES];
     bool same = got && want ? strcmp(got, want) == 0 : got == want;

@@ -1,26 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * Connections that belong to the application: used between its transactions, left as they were.
- */
+ * Connections that belong to the application: used between its transactions, left as they were. */
 #include "contract.h"
 
 enum { TTL_MS = 30000 };
-
-static rowlock_db *must_adopt(const struct contract *c, void *session)
-{
-    rowlock_db *db = NULL;
-    rowlock_error err = ROWLOCK_ERROR_INIT;
-    if (c->raw->adopt(&db, session, NULL, &err) != ROWLOCK_OK)
-        raw_failed("adopt", err.text);
-    return db;
-}
 
 static void left_as_it_was(const struct contract *c)
 {
     char before[300], after[300];
     void *session = c->raw->open(c->url);
     ask_any(c, session, c->settings, before, sizeof before);
-    rowlock_db *db = must_adopt(c, session);
+    rowlock_db *db = must_adopt(c->raw, session, NULL);
     rowlock_lock *lock = must_lock(db, "adopted");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "acquire on an adopted connection");
     is_result(db, rowlock_renew(lock, 0), ROWLOCK_OK, "renew");
@@ -79,7 +69,7 @@ static void inside_a_transaction(const struct contract *c)
     db_exec(c->raw, c->url, "DROP TABLE IF EXISTS adopt_data");
     db_exec(c->raw, c->url, "CREATE TABLE adopt_data (n INTEGER)%s",
             is_mysql(c) ? " ENGINE = InnoDB" : "");
-    rowlock_db *db = must_adopt(c, session);
+    rowlock_db *db = must_adopt(c->raw, session, NULL);
     rowlock_lock *lock = must_lock(db, "adopted tx"), *other = must_lock(db, "adopted tx 2");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "a lock is held");
 
@@ -121,7 +111,7 @@ static void inside_a_transaction(const struct contract *c)
 static void busy_is_harmless(const struct contract *c)
 {
     void *session = c->raw->open(c->url);
-    rowlock_db *db = must_adopt(c, session), *holder = must_open(c->url);
+    rowlock_db *db = must_adopt(c->raw, session, NULL), *holder = must_open(c->url);
     rowlock_lock *held = must_lock(holder, "adopted busy"), *lock = must_lock(db, "adopted busy");
     is_result(holder, try_lock(held, TTL_MS), ROWLOCK_OK, "another holds a lock");
     for (int i = 0; i < 3; i++)
@@ -138,7 +128,7 @@ static void autocommit_off(const struct contract *c)
 {
     void *session = c->raw->open(c->url);
     raw_run(c->raw, session, "SET autocommit = 0");
-    rowlock_db *db = must_adopt(c, session);
+    rowlock_db *db = must_adopt(c->raw, session, NULL);
     rowlock_lock *lock = must_lock(db, "autocommit");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_EMISUSE, "with autocommit off nothing is sent");
     raw_run(c->raw, session, "SET autocommit = 1");
@@ -151,7 +141,7 @@ static void autocommit_off(const struct contract *c)
 static void lost_connection(const struct contract *c)
 {
     void *session = c->raw->open(c->url);
-    rowlock_db *db = must_adopt(c, session);
+    rowlock_db *db = must_adopt(c->raw, session, NULL);
     rowlock_lock *lock = must_lock(db, "adopted lost");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "a lock is held");
     kill_session(c, session);

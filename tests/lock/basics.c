@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Acquire, busy, holder, re-entry, release, close. How long leases last is in leases.c, waiting for a
- * lock in waiting.c.
- */
+ * lock in waiting.c. */
 #include "contract.h"
 
 enum { TTL_MS = 30000 };
@@ -38,15 +37,11 @@ static void granted_and_released(const struct contract *c)
 
 static void busy_tells_the_holder(const struct contract *c)
 {
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    options.owner = "the holder";
-    options.program = "holding program";
+    rowlock_db_options options = *OPTIONS(db, .owner = "the holder", .program = "holding program");
     OWNED(db) rowlock_db *one = must_open_with(c->url, &options), *two = must_open(c->url);
     OWNED(lock) rowlock_lock *held = must_lock(one, "held"), *wanted = must_lock(two, "held");
     rowlock_grant holder = ROWLOCK_GRANT_INIT;
-    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-    how.ttl_ms = TTL_MS;
-    how.note = "for the report";
+    rowlock_acquire_options how = *OPTIONS(acquire, .ttl_ms = TTL_MS, .note = "for the report");
 
     tap_is_int(rowlock_lock_holder(wanted, &holder), ROWLOCK_NONE,
                "before any try no holder is known");
@@ -136,23 +131,10 @@ static void default_options(const struct contract *c)
     tap_ok(true, "closing NULL is harmless");
 }
 
-static int look_at_grant(void *context, const rowlock_grant *grant)
-{
-    *(rowlock_grant *)context = *grant;
-    return 1;
-}
-
-static void note_is(rowlock_db *db, const char *name, const char *note, const char *what)
-{
-    rowlock_grant grant = ROWLOCK_GRANT_INIT;
-    is_result(db, rowlock_list(db, name, look_at_grant, &grant), ROWLOCK_OK, "the lock is listed");
-    tap_is_str(grant.note, note, "%s", what);
-}
-
 static void noted(const struct contract *c)
 {
     OWNED(db) rowlock_db *db = must_open(c->url);
-    rowlock_lock *lock = must_lock(db, "noted"), *late = NULL;
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "noted"), *late = NULL;
     char longest[257];
     memset(longest, 'x', 256);
     longest[256] = '\0';
@@ -161,43 +143,40 @@ static void noted(const struct contract *c)
     int64_t expires_us = rowlock_lock_expires_us(lock);
     for (int i = 0; i < 2; i++) {
         is_result(db, rowlock_note(lock, "db1:5432, \xc3\xa9"), ROWLOCK_OK, "its note is set");
-        note_is(db, "noted", "db1:5432, \xc3\xa9", "and read");
+        tap_is_str(grant_of(db, "noted").note, "db1:5432, \xc3\xa9", "and read");
     }
     tap_ok(rowlock_lock_expires_us(lock) == expires_us, "the lease is as before");
     is_result(db, rowlock_note(lock, longest), ROWLOCK_EINVAL, "256 bytes are too many");
     is_result(db, rowlock_note(lock, longest + 1), ROWLOCK_OK, "255 are not");
     is_result(db, rowlock_note(lock, NULL), ROWLOCK_OK, "it is removed");
-    note_is(db, "noted", "", "and no longer there");
+    tap_is_str(grant_of(db, "noted").note, "", "and no longer there");
     is_result(
         db,
         rowlock_lock_attach(db, "noted", rowlock_lock_owner(lock), rowlock_lock_token(lock), &late),
         ROWLOCK_OK, "another handle knows owner and token");
     is_result(db, rowlock_note(late, "late"), ROWLOCK_OK, "it can set the note too");
-    note_is(db, "noted", "late", "as is read");
+    tap_is_str(grant_of(db, "noted").note, "late", "as is read");
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "the lock is released");
     is_result(db, rowlock_note(late, "later"), ROWLOCK_LOST, "a note of a grant that is gone");
     tap_ok(rowlock_lock_state(late) == ROWLOCK_STATE_LOST, "which the handle knows then");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "a later grant");
-    note_is(db, "noted", "", "has no note");
-    close_locks(late, lock, NULL);
+    tap_is_str(grant_of(db, "noted").note, "", "has no note");
 }
 
 /* The row of a shared grant has another key. An attached handle does not know the kind. */
 static void noted_shared(const struct contract *c)
 {
     OWNED(db) rowlock_db *db = must_open(c->url);
-    rowlock_lock *lock = must_lock(db, "noted shared"), *late = NULL;
-    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-    how.permits = ROWLOCK_SHARED;
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "noted shared"), *late = NULL;
+    rowlock_acquire_options how = *OPTIONS(acquire, .permits = ROWLOCK_SHARED);
     is_result(db, rowlock_acquire(lock, &how), ROWLOCK_OK, "a shared lock is held");
     is_result(db,
               rowlock_lock_attach(db, "noted shared", rowlock_lock_owner(lock),
                                   rowlock_lock_token(lock), &late),
               ROWLOCK_OK, "another handle attaches to it");
     is_result(db, rowlock_note(late, "shared"), ROWLOCK_OK, "it can set the note");
-    note_is(db, "noted shared", "shared", "as is read");
+    tap_is_str(grant_of(db, "noted shared").note, "shared", "as is read");
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "the lock is released");
-    close_locks(late, lock, NULL);
 }
 
 void contract_basics(const struct contract *c)

@@ -33,8 +33,7 @@ static void round_trips(const struct contract *c, struct faultproxy *proxy, cons
 {
     OWNED(db) rowlock_db *db = must_open(url), *other = must_open(c->url);
     OWNED(lock)
-    rowlock_lock *lock = must_lock(db, "round trips"),
-                 *rival = must_lock(other, "round trips");
+    rowlock_lock *lock = must_lock(db, "round trips"), *rival = must_lock(other, "round trips");
     int64_t token = 0, when = 0;
     int two_once = is_mysql(c) ? 2 : 1;
     faultproxy_round_trips(proxy);
@@ -83,12 +82,10 @@ static void busy_again(const struct contract *c, struct faultproxy *proxy, const
 {
     OWNED(db) rowlock_db *db = must_open(url), *other = must_open(c->url);
     OWNED(lock)
-    rowlock_lock *lock = must_lock(db, "busy again"),
-                 *rival = must_lock(other, "busy again");
+    rowlock_lock *lock = must_lock(db, "busy again"), *rival = must_lock(other, "busy again");
     const struct fault lost_answer = {.kind = FAULT_CUT, .side = ON_ANSWER};
-    rowlock_acquire_options reader = ROWLOCK_ACQUIRE_OPTIONS_INIT;
     rowlock_grant holder = ROWLOCK_GRANT_INIT;
-    reader.permits = ROWLOCK_SHARED;
+    rowlock_acquire_options reader = *OPTIONS(acquire, .permits = ROWLOCK_SHARED);
     is_result(other, try_lock(rival, TTL_MS), ROWLOCK_OK, "a rival takes a lock");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_BUSY, "we are told that it is held");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_BUSY, "and again");

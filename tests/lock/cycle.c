@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Owners who hold something and wait for each other: one of the circle is told, and the others then get
- * what they wait for.
- */
+ * what they wait for. */
 #include "crowd.h"
 
 enum { MOST = 3 };
@@ -107,7 +106,7 @@ static void all_at_once(const struct contract *c)
 /* A chain is not a circle, nor are two that wait for the same. */
 static void no_circle(const struct contract *c)
 {
-    struct guest holder, second, third, own;
+    CLOSED_BY(guest_close) struct guest holder, second, third, own;
     guest_open_as(&holder, c, c->url, "chained 1", "chain 1", 0);
     guest_open_as(&own, c, c->url, "chained 2", "chain 2", 0);
     guest_open_as(&second, c, c->url, "chained 2", "chain 1", 0);
@@ -122,7 +121,6 @@ static void no_circle(const struct contract *c)
     guest_gets(&second, "for one");
     guest_releases(&own, ROWLOCK_OK, "after");
     guest_gets(&third, "the other");
-    guests_close(&holder, &own, &second, &third, NULL);
 }
 
 /* Leases end: who waits for somebody dead is in no circle. */

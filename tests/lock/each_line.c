@@ -65,16 +65,14 @@ static int stand(void *argument)
     const struct place *place = argument;
     const struct queue *queue = place->queue;
     char owner[30];
-    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
     snprintf(owner, sizeof owner, "%d", place->number);
     child_of_load();
     close(queue->go[0]);
     close(queue->go[1]);
     OWNED(db) rowlock_db *db = must_open_as(queue->url, owner);
     OWNED(lock) rowlock_lock *lock = must_lock(db, NAME);
-    how.wait_ms = ROWLOCK_FOREVER;
-    how.ttl_ms = LEASE_MS;
-    how.ticket_ms = LEASE_MS;
+    rowlock_acquire_options how =
+        *OPTIONS(acquire, .wait_ms = ROWLOCK_FOREVER, .ttl_ms = LEASE_MS, .ticket_ms = LEASE_MS);
     int result = rowlock_acquire(lock, &how);
     tell("w %d %d %s %lld", queue->deadly, place->number, rowlock_result_name(result),
          (long long)rowlock_lock_token(lock));

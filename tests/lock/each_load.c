@@ -4,7 +4,9 @@
  * processes that are stopped and killed, at each isolation, on connections of the application, in
  * threads beside sweeps, on a pool whose connections are cut. They write down what they are told,
  * and lib/judge.c judges it. The second evidence is a counter in a file that each writer reads, adds
- * one to and writes back. */
+ * one to and writes back. Leases that end are guarded: the third evidence is a total in a table, to
+ * which a holder adds one in a transaction with a guard, at each isolation. Without the guard a
+ * holder that is overtaken overwrites what others have added. */
 #include "each.h"
 #include "faultproxy.h"
 #include "history.h"
@@ -31,6 +33,9 @@ enum {
     POOLED_LEASE_MS = 250,
     TICKET_MS = 1000,
     SWEEPERS = 3,
+    /* Guarded additions of disturbed processes. */
+    ADDITIONS = 100,
+    WHOLE_ADDITIONS = 500,
     /* Mistakes that are told. */
     TOLD = 5
 };
@@ -39,11 +44,13 @@ enum {
 static const char *const names[NAMES] = {"readers", "counted", "writers"};
 
 /* What must happen, and how often it has. */
-enum event { KILLED, STOPPED, LOST, CUT, ENDED, FROZEN, SWEPT, FOLDED, CLEANED, EVENTS };
+enum event { KILLED, STOPPED, LOST, REFUSED, CUT, ENDED, FROZEN, SWEPT, FOLDED, CLEANED, EVENTS };
 static const char *const events[EVENTS] = {
-    "processes are killed",   "processes are stopped",    "grants are lost",
-    "connections are cut",    "sessions are killed",      "the server stands still",
-    "a sweep removes grants", "a sweep removes counters", "the server cleans up, twice at once"};
+    "processes are killed",     "processes are stopped",
+    "grants are lost",          "guards refuse the overtaken",
+    "connections are cut",      "sessions are killed",
+    "the server stands still",  "a sweep removes grants",
+    "a sweep removes counters", "the server cleans up, twice at once"};
 
 enum kind {
     THREADS = 1,
@@ -55,7 +62,9 @@ enum kind {
     CLEANING = 8,
     /* Threads on a pool of two connections, through a proxy that cuts them, to a server that stands
      * still. */
-    POOLED = 16
+    POOLED = 16,
+    /* Holders write without a guard. */
+    UNGUARDED = 32
 };
 
 struct mode {
@@ -70,6 +79,8 @@ struct mode {
 
 static const struct mode disturbed = {
     "disturbed processes", DISTURBED, 8, LEASE_MS, 40, 300, 2, 8, 7000};
+static const struct mode unguarded = {
+    "without guards", DISTURBED | UNGUARDED, 8, LEASE_MS, 0, 0, 1, 1, 0};
 static const struct mode many = {"32 processes", 0, 32, CALM_MS, 200, 12800, 0, 0, 0};
 static const struct mode adopted = {"adopted connections", ADOPTED, 8, CALM_MS, 100, 800, 0, 0, 0};
 static const struct mode threads = {"threads", THREADS, 8, CALM_MS, 100, 1600, 0, 0, 0};
@@ -88,7 +99,7 @@ static struct load {
     struct faultproxy *proxy;
     int64_t began_ms;
     atomic_bool over;
-    atomic_int odd, granted, added;
+    atomic_int odd, granted, added, committed;
     atomic_int times[EVENTS];
     atomic_bool holds[CLIENTS_MAX];
 } * load;
@@ -96,8 +107,11 @@ static struct load {
 struct client {
     int number;
     unsigned seed;
-    /* Straight to the server. tx has adopted it. */
+    /* Straight to the server. tx has adopted it. Its transactions begin so. */
     void *session;
+    const char *begin;
+    /* The total that an exclusive holder has read. -1: it adds nothing. */
+    long long total;
     rowlock_db *db, *tx;
     rowlock_lock *locks[NAMES];
     struct helper *thread;
@@ -193,22 +207,105 @@ static long long sum_of_counters(void)
 
 /* ---- one turn */
 
-/* The clock is read under the guard: until then, at least, no other client had the lock. */
+/* At different isolations. */
+static const struct manner {
+    const char *database, *setup, *begin;
+} manners[] = {
+    {"postgres", NULL, "BEGIN"},
+    {"postgres", NULL, "BEGIN ISOLATION LEVEL REPEATABLE READ"},
+    {"postgres", NULL, "BEGIN ISOLATION LEVEL SERIALIZABLE"},
+    {"mysql", "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", "BEGIN"},
+    {"mysql", "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ", "BEGIN"},
+    {"mysql", "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE", "BEGIN"},
+    {"sqlite", NULL, "BEGIN"},
+    {"sqlite", NULL, "BEGIN IMMEDIATE"},
+};
+
+static void take_manner(struct client *c)
+{
+    const struct manner *m = manners, *last = m + sizeof manners / sizeof *manners - 1;
+    for (int left = c->number; strcmp(m->database, load->raw->name) != 0 || left-- > 0;)
+        m = m < last ? m + 1 : manners;
+    c->begin = m->begin;
+    if (m->setup)
+        raw_run(load->raw, c->session, "%s", m->setup);
+}
+
+/* False: it has lost a race. Its transaction may be over. */
+static bool say(const struct client *c, const char *sql)
+{
+    static const char *const races[] = {
+        "could not serialize", "deadlock detected", "1213 ", "1205 ", "1020 ",
+        "database is locked"};
+    char text[300] = "";
+    bool race = false, said = load->raw->run(c->session, sql, text, sizeof text);
+    for (size_t i = 0; i < sizeof races / sizeof *races; i++)
+        race = race || strstr(text, races[i]);
+    if (!said && !race && load->odd++ < TOLD)
+        tap_note("%s: %s", sql, text);
+    return said;
+}
+
+static long long total_of(const struct client *c, int which)
+{
+    return raw_int(load->raw, c->session, "SELECT total FROM load_totals WHERE name = '%s'",
+                   names[which]);
+}
+
+/* It sleeps until another holder has added to the total. */
+static void be_overtaken(const struct client *c, int which)
+{
+    int64_t until = clock_ms() + slow_ms(3000);
+    while (!load->over && clock_ms() < until && total_of(c, which) == c->total)
+        sleep_ms(10);
+}
+
+static bool add_to_total(const struct client *c, int which)
+{
+    char total[200], addition[200];
+    snprintf(total, sizeof total, "UPDATE load_totals SET total = %lld WHERE name = '%s'",
+             c->total + 1, names[which]);
+    snprintf(addition, sizeof addition, "INSERT INTO load_additions VALUES ('%s')", names[which]);
+    return c->total < 0 || (say(c, total) && say(c, addition));
+}
+
+static int wrong_totals(void)
+{
+    return (int)db_int(load->raw, load->url,
+                       "SELECT count(*) FROM load_totals t WHERE t.total <> "
+                       "(SELECT count(*) FROM load_additions a WHERE a.name = t.name)");
+}
+
+/* No other client can come between a guard and the commit. Between the writes and the guard one
+ * can. The clock is read under the guard: until then, at least, no other client had the lock. */
 static bool guard(struct client *c, int which)
 {
     rowlock_lock *lock = c->locks[which];
     char ignored[200];
-    raw_run(load->raw, c->session, "BEGIN");
-    int result = rowlock_guard(lock, c->tx);
+    bool guards_first = at_random(c, 2) == 0, done = false;
+    int result = ROWLOCK_CONFLICT;
+    if (say(c, c->begin) && (guards_first || add_to_total(c, which))) {
+        /* Time: the lease ends by the database's clock. The judge allows any length. */
+        if (!guards_first && at_random(c, 8) == 0)
+            sleep_ms(LEASE_MS + 20);
+        result = is(UNGUARDED) ? ROWLOCK_OK : rowlock_guard(lock, c->tx);
+    }
     if (result == ROWLOCK_OK) {
         long long at = server_us(c);
         /* Time: a moment in which to be stopped, of any length. */
-        if (at_random(c, 4) == 0)
+        if (at_random(c, 8) == 0)
             sleep_ms(at_random(c, LEASE_MS));
-        tell("k %s %lld %lld", names[which], (long long)rowlock_lock_token(lock), at);
+        if (!is(UNGUARDED))
+            tell("k %s %lld %lld", names[which], (long long)rowlock_lock_token(lock), at);
+        done = (!guards_first || add_to_total(c, which)) && say(c, "COMMIT");
     }
-    load->raw->run(c->session, result == ROWLOCK_OK ? "COMMIT" : "ROLLBACK", ignored,
-                   sizeof ignored);
+    if (!done)
+        load->raw->run(c->session, "ROLLBACK", ignored, sizeof ignored);
+    if (done && c->total >= 0) {
+        c->total++;
+        load->committed++;
+    }
+    load->times[REFUSED] += result == ROWLOCK_LOST;
     if (result != ROWLOCK_OK && result != ROWLOCK_LOST && result != ROWLOCK_CONFLICT)
         hear(c->tx, "guard", result);
     return result != ROWLOCK_LOST;
@@ -242,9 +339,18 @@ static void let_go(struct client *c, int which)
     rowlock_forget(lock);
 }
 
-static void work(struct client *c, int which)
+static void work(struct client *c, int which, int permits)
 {
     bool mine = true;
+    c->total = -1;
+    if (c->tx && permits == 0) {
+        c->total = total_of(c, which);
+        /* The others seldom have another writer. */
+        if (which > 1 && at_random(c, 3) == 0)
+            be_overtaken(c, which);
+        for (int i = at_random(c, 8); i >= 0 && mine; i--)
+            mine = guard(c, which);
+    }
     for (int i = at_random(c, 4); i > 0 && mine; i--) {
         switch (at_random(c, 8)) {
         case 0:
@@ -275,7 +381,7 @@ static void hold(struct client *c, int which, int permits)
     load->granted++;
     load->holds[c->number] = true;
     if (!is_calm())
-        work(c, which);
+        work(c, which, permits);
     else if (permits == 0)
         add_one(which, token);
     let_go(c, which);
@@ -303,26 +409,21 @@ static void take_turn(struct client *c)
         hear(c->db, "acquire", result);
 }
 
-static void adopt(struct client *c, rowlock_db **out)
-{
-    rowlock_error err = ROWLOCK_ERROR_INIT;
-    if (load->raw->adopt(out, c->session, NULL, &err) != ROWLOCK_OK)
-        raw_failed("adopt", err.text);
-}
-
 static int live(void *argument)
 {
     struct client *c = argument;
     if (!is(THREADS))
         child_of_load();
     c->session = load->raw->open(load->url);
+    if (!is_calm())
+        take_manner(c);
     if (is(ADOPTED))
-        adopt(c, &c->db);
+        c->db = must_adopt(load->raw, c->session, NULL);
     else
         c->db = load->pool ? must_join(load->pool, slow_ms(1000), 0) : must_open(load->url);
     /* The session of a guard would be killed like those of the pool. */
     if (!is_calm() && !load->pool)
-        adopt(c, &c->tx);
+        c->tx = must_adopt(load->raw, c->session, NULL);
     for (int i = 0; i < NAMES; i++)
         c->locks[i] = must_lock(c->db, names[i]);
     while (!load->over)
@@ -339,10 +440,8 @@ static int sweep(void *argument)
 {
     (void)argument;
     OWNED(db) rowlock_db *db = must_open(load->url);
-    rowlock_sweep_options how = ROWLOCK_SWEEP_OPTIONS_INIT;
     rowlock_sweep_report report = ROWLOCK_SWEEP_REPORT_INIT;
-    how.idle_ms = 1;
-    how.batch = 2;
+    rowlock_sweep_options how = *OPTIONS(sweep, .idle_ms = 1, .batch = 2);
     while (!load->over) {
         int result = rowlock_sweep(db, &how, &report);
         if (result != ROWLOCK_OK)
@@ -467,12 +566,18 @@ static int wanted_grants(void)
  * procedures. */
 static int wanted_times(enum event e)
 {
-    static const enum kind kind_of[EVENTS] = {DISTURBED, DISTURBED, DISTURBED, POOLED,  POOLED,
-                                              POOLED,    CLEANING,  CLEANING,  CLEANING};
-    if (!is(kind_of[e]) || (e == FROZEN && !raw_is_ours(load->raw)) ||
+    static const enum kind kind_of[EVENTS] = {DISTURBED, DISTURBED, DISTURBED, DISTURBED, POOLED,
+                                              POOLED,    POOLED,    CLEANING,  CLEANING,  CLEANING};
+    if ((e == REFUSED && is(UNGUARDED)) || !is(kind_of[e]) ||
+        (e == FROZEN && !raw_is_ours(load->raw)) ||
         (e == CLEANED && strcmp(load->raw->name, "sqlite") == 0))
         return 0;
     return load_count(load->mode->times, load->mode->whole_times, 1);
+}
+
+static int wanted_additions(void)
+{
+    return is(DISTURBED) && !is(UNGUARDED) ? load_count(ADDITIONS, WHOLE_ADDITIONS, 20) : 0;
 }
 
 static int most_beside(void)
@@ -487,7 +592,8 @@ static bool is_enough(void)
     for (enum event e = 0; e < EVENTS; e++)
         if (load->times[e] < wanted_times(e))
             return false;
-    return load->granted >= wanted_grants() &&
+    return load->granted >= wanted_grants() && load->committed >= wanted_additions() &&
+           (!is(UNGUARDED) || wrong_totals() > 0) &&
            load_has_lasted(load->began_ms, load->mode->whole_ms) &&
            (is_calm() || most_beside() > 1);
 }
@@ -508,6 +614,19 @@ static void lie(const char *who)
            "%s: a lie in it would be found", who);
 }
 
+static void judge_totals(const char *who)
+{
+    int wrong = wrong_totals();
+    long long additions = db_int(load->raw, load->url, "SELECT count(*) FROM load_additions");
+    if (is(UNGUARDED))
+        tap_ok(wrong > 0, "%s: additions to a total are lost", who);
+    else
+        tap_is_int(wrong, 0, "%s: no addition to a total is lost", who);
+    tap_ok(additions >= load->committed && additions <= load->committed + children.kills &&
+               load->committed >= wanted_additions(),
+           "%s: what was committed is there, and nothing else: %d", who, load->committed);
+}
+
 static void judge_load(void)
 {
     static struct judgement j;
@@ -522,6 +641,8 @@ static void judge_load(void)
         tap_is_int(sum_of_counters(), load->added, "%s: no addition to a counter is lost", who);
     else
         tap_ok(j.most_beside > 1, "%s: and more than one at a time: %d", who, j.most_beside);
+    if (!is_calm() && !is(POOLED))
+        judge_totals(who);
     tap_is_int(load->odd, 0, "%s: nothing else is wrong", who);
     for (enum event e = 0; e < EVENTS; e++)
         if (wanted_times(e) > 0)
@@ -542,6 +663,8 @@ static void start_load(const struct mode *mode)
     children = (struct children){0};
     history_clear();
     clear_counters();
+    db_exec(load->raw, load->url, "UPDATE load_totals SET total = 0");
+    db_exec(load->raw, load->url, "DELETE FROM load_additions");
 }
 
 static void run_load(const struct mode *mode, unsigned seed)
@@ -746,6 +869,17 @@ static void on_a_pool(unsigned seed)
     free(through);
 }
 
+static void make_totals(const struct raw *raw, const char *url)
+{
+    db_exec(raw, url, "DROP TABLE IF EXISTS load_totals");
+    db_exec(raw, url, "DROP TABLE IF EXISTS load_additions");
+    db_exec(raw, url,
+            "CREATE TABLE load_totals (name VARCHAR(20) PRIMARY KEY, total BIGINT NOT NULL)");
+    db_exec(raw, url, "CREATE TABLE load_additions (name VARCHAR(20) NOT NULL)");
+    for (int i = 0; i < NAMES; i++)
+        db_exec(raw, url, "INSERT INTO load_totals VALUES ('%s', 0)", names[i]);
+}
+
 static int run(const struct raw *raw, const char *url)
 {
     const char *tmp = getenv("TMPDIR");
@@ -756,9 +890,11 @@ static int run(const struct raw *raw, const char *url)
     load = load_memory(sizeof *load);
     load->raw = raw;
     load->url = url;
+    make_totals(raw, url);
     /* Processes come first, and threads have ended before others are started: see child_start(). */
     run_load(&disturbed, seed);
     lie("disturbed processes");
+    run_load(&unguarded, seed);
     db_exec(raw, url, "DELETE FROM rowlock_locks");
     db_exec(raw, url, "DELETE FROM rowlock_waiters");
     run_load(&many, seed);
@@ -771,6 +907,8 @@ static int run(const struct raw *raw, const char *url)
     on_a_pool(seed);
     clear_counters();
     unlink(history_path("history"));
+    db_exec(raw, url, "DROP TABLE load_totals");
+    db_exec(raw, url, "DROP TABLE load_additions");
     return tap_done();
 }
 

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Fences: a resource refuses a token older than the newest it has seen. And rowlock_raise_tokens(),
- * after which no older token is good. Part of the subject "transaction".
- */
+ * after which no older token is good. Part of the subject "transaction". */
 #include "scene.h"
-
-#include <stdatomic.h>
 
 static void tokens_are_fenced(const struct contract *c)
 {
@@ -40,7 +37,7 @@ static void bad_fences(const struct contract *c)
 
 static void fence_in_a_transaction(const struct contract *c, const char *isolation)
 {
-    struct scene s = scene_open(c, isolation, "tx fence", true);
+    CLOSED_BY(scene_close) struct scene s = scene_open(c, isolation, "tx fence", true);
     db_exec(c->raw, c->url, "DELETE FROM rowlock_fences WHERE resource = 'tx fence'");
     scene_begin(&s);
     is_result(s.tx, rowlock_fence(s.tx, "tx fence", 7), ROWLOCK_OK, "%s: 7 is seen", isolation);
@@ -52,38 +49,32 @@ static void fence_in_a_transaction(const struct contract *c, const char *isolati
     scene_goes_on(&s, s.tx, "STALE");
     is_result(s.tx, rowlock_fence(s.tx, "tx fence", 6), ROWLOCK_STALE, "and remembered");
     is_result(s.rival, rowlock_fence(s.rival, "tx fence", 7), ROWLOCK_OK, "by all");
-    scene_close(&s);
 }
 
 struct fencing {
     rowlock_db *db;
     int64_t token;
-    atomic_bool over;
 };
 
 static int fence_in_thread(void *argument)
 {
     struct fencing *f = argument;
-    int result = rowlock_fence(f->db, "tx order", f->token);
-    f->over = true;
-    return result;
+    return rowlock_fence(f->db, "tx order", f->token);
 }
 
 /* Whoever fences second writes second, or not at all. */
 static void fences_wait(const struct contract *c, int64_t token, int want)
 {
-    struct scene s = scene_open(c, scene_isolations(c)[0], "tx fence", true);
-    rowlock_db *db = must_open(c->url);
+    CLOSED_BY(scene_close) struct scene s = scene_open(c, scene_isolations(c)[0], "tx fence", true);
+    OWNED(db) rowlock_db *db = must_open(c->url);
     struct fencing fencing = {.db = db, .token = token};
     db_exec(c->raw, c->url, "DELETE FROM rowlock_fences WHERE resource = 'tx order'");
     scene_begin(&s);
     is_result(s.tx, rowlock_fence(s.tx, "tx order", 10), ROWLOCK_OK, "10 is seen");
     struct helper *helper = helper_start(fence_in_thread, &fencing);
-    tap_ok(somebody_waits(c) && !fencing.over, "%lld has to wait", (long long)token);
+    tap_ok(somebody_waits(c) && !helper_ended(helper), "%lld has to wait", (long long)token);
     scene_run(&s, "COMMIT");
     is_result(db, helper_join(helper), want, "and is judged after the commit");
-    rowlock_db_close(db);
-    scene_close(&s);
 }
 
 /* What OPERATIONS.md tells those whose table has a column for it. */
@@ -149,8 +140,7 @@ static void no_tokens_left(const struct contract *c, const char *url)
     int64_t highest = 0;
     OWNED(db) rowlock_db *db = must_open(url);
     OWNED(lock)
-    rowlock_lock *known = must_lock(db, "last known"),
-                 *fresh = must_lock(db, "last new");
+    rowlock_lock *known = must_lock(db, "last known"), *fresh = must_lock(db, "last new");
     is_result(db, try_lock(known, TTL_MS), ROWLOCK_OK, "a name gets a counter");
     is_result(db, rowlock_release(known), ROWLOCK_OK, "and is free");
     db_exec(c->raw, c->url,
@@ -172,10 +162,11 @@ static void no_tokens_left(const struct contract *c, const char *url)
 
 static void raised_above_guards(const struct contract *c, const char *url)
 {
+    CLOSED_BY(scene_close)
     struct scene s = scene_open(c, scene_isolations(c)[0], "tx raise", false);
-    rowlock_db *tx = adopt_with(c, s.session, RAISED), *db = must_open(url);
+    OWNED(db) rowlock_db *tx = adopt_with(c, s.session, RAISED), *db = must_open(url);
     rowlock_db *hasty = open_impatient(c, url);
-    rowlock_lock *lock = must_lock(db, "guarded");
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "guarded");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "a grant stands");
     scene_begin(&s);
     is_result(tx, rowlock_guard(lock, tx), ROWLOCK_OK, "and guards a transaction");
@@ -190,9 +181,6 @@ static void raised_above_guards(const struct contract *c, const char *url)
     scene_begin(&s);
     is_result(tx, rowlock_guard(lock, tx), ROWLOCK_LOST, "but is fenced out");
     scene_run(&s, "ROLLBACK");
-    rowlock_lock_close(lock);
-    close_dbs(db, tx);
-    scene_close(&s);
 }
 
 static int raise_in_thread(void *argument)
@@ -209,9 +197,10 @@ static int raise_in_thread(void *argument)
 static void raised_above_new_names(const struct contract *c, const char *url)
 {
     struct raiser raiser = {.url = url};
+    CLOSED_BY(scene_close)
     struct scene s = scene_open(c, scene_isolations(c)[0], "tx raise", false);
-    rowlock_db *tx = adopt_with(c, s.session, RAISED), *db = must_open(url);
-    rowlock_lock *born = must_lock(tx, "newborn"), *later = must_lock(db, "newborn");
+    OWNED(db) rowlock_db *tx = adopt_with(c, s.session, RAISED), *db = must_open(url);
+    OWNED(lock) rowlock_lock *born = must_lock(tx, "newborn"), *later = must_lock(db, "newborn");
     scene_begin(&s);
     is_result(tx, rowlock_tx_acquire(born, tx, NULL), ROWLOCK_OK, "a name's first grant");
     struct helper *helper = helper_start(raise_in_thread, &raiser);
@@ -222,22 +211,18 @@ static void raised_above_new_names(const struct contract *c, const char *url)
     is_result(db, try_lock(later, TTL_MS), ROWLOCK_OK, "and the name is granted again");
     tap_ok(rowlock_lock_token(later) > raiser.highest, "with a token above (%lld > %lld)",
            (long long)rowlock_lock_token(later), (long long)raiser.highest);
-    close_locks(born, later);
-    close_dbs(tx, db);
-    scene_close(&s);
 }
 
 /* Two installations in one database. */
 static void other_tables(const struct contract *c)
 {
+    CLOSED_BY(scene_close)
     struct scene s = scene_open(c, scene_isolations(c)[0], "tx tables", false);
-    rowlock_db *tx = adopt_with(c, s.session, RAISED);
+    OWNED(db) rowlock_db *tx = adopt_with(c, s.session, RAISED);
     scene_hold(&s);
     scene_begin(&s);
     is_result(tx, rowlock_guard(s.lock, tx), ROWLOCK_ESCHEMA, "a lock of another installation");
     scene_goes_on(&s, tx, "ESCHEMA");
-    rowlock_db_close(tx);
-    scene_close(&s);
 }
 
 static void raising(const struct contract *c)

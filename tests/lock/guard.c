@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
  * Guards: as long as a guarded transaction is open nobody is granted its lock, and one that comes too
- * late is told. Part of the subject "transaction".
- */
+ * late is told. Part of the subject "transaction". */
 #include "scene.h"
-
-#include <stdatomic.h>
 
 static void guard_says(const struct contract *c, const char *isolation, bool shared)
 {
-    struct scene s = scene_open(c, isolation, "tx guard", shared);
+    CLOSED_BY(scene_close) struct scene s = scene_open(c, isolation, "tx guard", shared);
     scene_begin(&s);
     scene_guard(&s, ROWLOCK_EMISUSE, "a lock that is not held guards nothing");
     scene_run(&s, "ROLLBACK");
@@ -26,7 +23,6 @@ static void guard_says(const struct contract *c, const char *isolation, bool sha
     scene_run(&s, "COMMIT");
     scene_work_stands(&s, 1, "until the application did");
     is_result(s.own, rowlock_release(s.lock), ROWLOCK_OK, "release");
-    scene_close(&s);
 }
 
 static void guard_of_a_lost_lock(const struct contract *c, const char *isolation, bool shared)
@@ -56,7 +52,7 @@ static void guard_of_a_lost_lock(const struct contract *c, const char *isolation
  * file has more than one writer. */
 static void guarded(const struct contract *c, const char *isolation, bool shared)
 {
-    struct scene s = scene_open(c, isolation, "tx guarded", shared);
+    CLOSED_BY(scene_close) struct scene s = scene_open(c, isolation, "tx guarded", shared);
     int64_t token = scene_held_too_long(&s);
     scene_begin(&s);
     scene_guard(&s, ROWLOCK_OK, "a guard on an expired lock");
@@ -80,13 +76,12 @@ static void guarded(const struct contract *c, const char *isolation, bool shared
         is_result(s.own, rowlock_verify(s.lock), ROWLOCK_LAPSED, "the lease is as it was");
     scene_taken_over(&s, token);
     scene_work_stands(&s, 1, "the work was done before that");
-    scene_close(&s);
 }
 
 /* A break that gave up may have been carried out after all: the last thing that is done to a lock. */
 static void break_waits(const struct contract *c, const char *isolation)
 {
-    struct scene s = scene_open(c, isolation, "tx break", false);
+    CLOSED_BY(scene_close) struct scene s = scene_open(c, isolation, "tx break", false);
     int64_t token = scene_hold(&s);
     scene_begin(&s);
     scene_guard(&s, ROWLOCK_OK, "a guarded lock");
@@ -106,7 +101,6 @@ static void break_waits(const struct contract *c, const char *isolation)
            rowlock_result_name(result));
     is_result(s.rival, wait_lock(s.wanted, TTL_MS, slow_ms(60000)), ROWLOCK_OK, "and be had");
     tap_ok(rowlock_lock_token(s.wanted) > token + 1, "with a token higher than the break's");
-    scene_close(&s);
 }
 
 /* The transaction has looked around before this is done to the lock: its snapshot does not show that. */
@@ -119,7 +113,7 @@ static void after_the_snapshot(const struct contract *c, const char *isolation, 
         "a grant after the snapshot is guarded or in conflict, not lost",
         "after a renewal a release is done or in conflict, but not lost",
     };
-    struct scene s = scene_open(c, isolation, "tx snapshot", false);
+    CLOSED_BY(scene_close) struct scene s = scene_open(c, isolation, "tx snapshot", false);
     int64_t token = since == TAKEN_OVER ? scene_held_too_long(&s) : scene_hold(&s);
     if (since == ACQUIRED)
         is_result(s.own, rowlock_release(s.lock), ROWLOCK_OK, "release");
@@ -147,7 +141,6 @@ static void after_the_snapshot(const struct contract *c, const char *isolation, 
     scene_run(&s, "ROLLBACK");
     if (since == RENEWED)
         is_result(s.own, rowlock_release(s.lock), ROWLOCK_OK, "it can be released outside");
-    scene_close(&s);
 }
 
 /* A line of SQL, whose parameters stand in braces: the name is given, all others are 0. */
@@ -188,7 +181,7 @@ static void read_guard(const struct contract *c, const char *name, char *out, si
 static void plain_guard(const struct contract *c, const char *isolation)
 {
     char sql[1000];
-    struct scene s = scene_open(c, isolation, "tx plain", false);
+    CLOSED_BY(scene_close) struct scene s = scene_open(c, isolation, "tx plain", false);
     int64_t token = scene_held_too_long(&s);
     read_guard(c, s.name, sql, sizeof sql);
     scene_begin(&s);
@@ -199,20 +192,12 @@ static void plain_guard(const struct contract *c, const char *isolation)
     scene_begin(&s);
     tap_ok(raw_int(c->raw, s.session, "%s", sql) > token, "it shows a higher token then");
     scene_run(&s, "ROLLBACK");
-    scene_close(&s);
 }
-
-struct guarding {
-    const struct scene *s;
-    atomic_bool over;
-};
 
 static int guard_in_thread(void *argument)
 {
-    struct guarding *g = argument;
-    int result = rowlock_guard(g->s->lock, g->s->tx);
-    g->over = true;
-    return result;
+    const struct scene *s = argument;
+    return rowlock_guard(s->lock, s->tx);
 }
 
 /* A grant that another transaction has made, but not committed. */
@@ -231,9 +216,8 @@ static void guard_beside_a_grant(const struct contract *c, bool commits)
     scene_begin(&other);
     is_result(other.tx, rowlock_tx_acquire(other.lock, other.tx, NULL), ROWLOCK_OK,
               "a takeover that is not committed yet");
-    struct guarding guarding = {.s = &s};
-    struct helper *helper = helper_start(guard_in_thread, &guarding);
-    tap_ok(somebody_waits(c) && !guarding.over, "is waited for by a guard");
+    struct helper *helper = helper_start(guard_in_thread, &s);
+    tap_ok(somebody_waits(c) && !helper_ended(helper), "is waited for by a guard");
     scene_run(&other, commits ? "COMMIT" : "ROLLBACK");
     int result = helper_join(helper);
     is_result(s.tx, result, commits ? ROWLOCK_LOST : ROWLOCK_OK, "which then says how it ended");
@@ -297,7 +281,7 @@ static void guard_without_the_grant(const struct contract *c)
 
 static void lost_connection(const struct contract *c)
 {
-    struct scene s = scene_open(c, scene_isolations(c)[0], "tx gone", false);
+    CLOSED_BY(scene_close) struct scene s = scene_open(c, scene_isolations(c)[0], "tx gone", false);
     scene_hold(&s);
     scene_begin(&s);
     scene_work(&s);
@@ -307,7 +291,6 @@ static void lost_connection(const struct contract *c)
     scene_work_stands(&s, 0, "and the work");
     scene_guard(&s, ROWLOCK_ECONN, "for good");
     is_result(s.own, rowlock_release(s.lock), ROWLOCK_OK, "the holder's own goes on");
-    scene_close(&s);
 }
 
 /* Only where other nodes take writes does a guard change the token row. */

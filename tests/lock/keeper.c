@@ -34,9 +34,8 @@ static rowlock_keeper *must_keep(const char *url)
 {
     rowlock_keeper *keeper = NULL;
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    options.program = PROGRAM;
-    options.statement_timeout_ms = slow_ms(LEASE_MS) / 9;
+    rowlock_db_options options =
+        *OPTIONS(db, .program = PROGRAM, .statement_timeout_ms = slow_ms(LEASE_MS) / 9);
     if (rowlock_keeper_open(url, &options, &keeper, &err) != ROWLOCK_OK)
         raw_failed("no keeper", err.text);
     return keeper;
@@ -44,27 +43,10 @@ static rowlock_keeper *must_keep(const char *url)
 
 static int keep(rowlock_lock *lock, rowlock_keeper *keeper, struct told *told)
 {
-    rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-    options.ttl_ms = slow_ms(LEASE_MS);
-    options.keeper = keeper;
-    options.on_state = note_told;
-    options.context = told;
+    rowlock_acquire_options options =
+        *OPTIONS(acquire, .ttl_ms = slow_ms(LEASE_MS), .keeper = keeper, .on_state = note_told,
+                 .context = told);
     return rowlock_acquire(lock, &options);
-}
-
-static int take_grant(void *context, const rowlock_grant *grant)
-{
-    *(rowlock_grant *)context = *grant;
-    return 0;
-}
-
-/* As the table has it; token 0 if it has none. */
-static rowlock_grant grant_of(rowlock_db *db, const char *name)
-{
-    rowlock_grant grant = ROWLOCK_GRANT_INIT;
-    if (rowlock_list(db, name, take_grant, &grant) != ROWLOCK_OK)
-        tap_ok(false, "the locks are listed: %s", why(db));
-    return grant;
 }
 
 static rowlock_stats stats_of(rowlock_db *db)
@@ -77,26 +59,12 @@ static rowlock_stats stats_of(rowlock_db *db)
 
 static bool renewed_beyond(rowlock_db *db, const char *name, int64_t renewals)
 {
-    int64_t until = clock_ms() + slow_ms(WAIT_MS);
-    while (grant_of(db, name).renewals <= renewals && clock_ms() < until)
-        sleep_ms(20);
-    return grant_of(db, name).renewals > renewals;
+    return EVENTUALLY(grant_of(db, name).renewals > renewals);
 }
 
 static bool becomes(rowlock_lock *lock, rowlock_state state)
 {
-    int64_t until = clock_ms() + slow_ms(WAIT_MS);
-    while (rowlock_lock_state(lock) != state && clock_ms() < until)
-        sleep_ms(2);
-    return rowlock_lock_state(lock) == state;
-}
-
-static bool comes_to(const atomic_int *count, int wanted)
-{
-    int64_t until = clock_ms() + slow_ms(WAIT_MS);
-    while (*count < wanted && clock_ms() < until)
-        sleep_ms(2);
-    return *count >= wanted;
+    return EVENTUALLY(rowlock_lock_state(lock) == state);
 }
 
 static bool readable(rowlock_lock *lock, int64_t within_ms)
@@ -151,9 +119,9 @@ static int stays_ours(void *argument)
 {
     enum { HEARTBEATS = 2 };
     const struct contract *c = argument;
-    struct kept k;
+    CLOSED_BY(end_keeping) struct kept k;
     keep_one(&k, c, "kept", false);
-    rowlock_lock *wanted = must_lock(k.other, "kept");
+    OWNED(lock) rowlock_lock *wanted = must_lock(k.other, "kept");
     int64_t token = rowlock_lock_token(k.lock), until = clock_ms() + slow_ms(WAIT_MS);
     int tries = 0, busy = 0;
     uint64_t trips = stats_of(k.db).round_trips;
@@ -180,8 +148,6 @@ static int stays_ours(void *argument)
     stop_keeper(&k);
     tap_is_int(rows_of(c, "kept"), 0, "and does not rise again");
     is_result(k.other, try_lock(wanted, LEASE_MS), ROWLOCK_OK, "others can have it");
-    rowlock_lock_close(wanted);
-    end_keeping(&k);
     return 0;
 }
 
@@ -245,7 +211,7 @@ static int acquire_and_release(void *argument)
 static int busy_threads(void *argument)
 {
     const struct contract *c = argument;
-    struct kept k;
+    CLOSED_BY(end_keeping) struct kept k;
     keep_one(&k, c, "kept beside", false);
     struct worker workers[2] = {{.c = c, .keeper = k.keeper, .name = "comes"},
                                 {.c = c, .keeper = k.keeper, .name = "goes"}};
@@ -259,7 +225,6 @@ static int busy_threads(void *argument)
     is_result(k.db, rowlock_verify(k.lock), ROWLOCK_OK, "the lock beside is still held");
     for (int i = 0; i < 2; i++)
         tap_is_int(workers[i].told.lost, 0, "none was lost");
-    end_keeping(&k);
     return 0;
 }
 
@@ -268,21 +233,20 @@ static int busy_threads(void *argument)
 static int broken(void *argument)
 {
     const struct contract *c = argument;
-    struct kept k;
+    CLOSED_BY(end_keeping) struct kept k;
     keep_one(&k, c, "broken", false);
     tap_ok(!readable(k.lock, 0), "its descriptor is not readable");
     is_result(k.other, rowlock_break(k.other, "broken", 0, NULL), ROWLOCK_OK, "it is broken");
     tap_ok(readable(k.lock, slow_ms(WAIT_MS)), "then the descriptor is");
     tap_ok(becomes(k.lock, ROWLOCK_STATE_LOST), "the lock is LOST");
     tap_ok(!readable(k.lock, 0), "asking makes it unreadable");
-    tap_ok(comes_to(&k.told.lost, 1), "the callback was called");
+    tap_ok(EVENTUALLY(k.told.lost == 1), "the callback was called");
     tap_is_int(rowlock_lock_remaining_ms(k.lock), 0, "nothing remains");
     tap_is_int(rows_of(c, "broken"), 0, "nobody made it stand again");
     is_result(k.db, rowlock_release(k.lock), ROWLOCK_LOST, "its release says LOST");
     is_result(k.db, keep(k.lock, k.keeper, &k.told), ROWLOCK_OK, "and it can be acquired again");
     stop_keeper(&k);
     tap_is_int(k.told.lost, 1, "the callback was called once");
-    end_keeping(&k);
     return 0;
 }
 
@@ -292,20 +256,19 @@ static int broken(void *argument)
 static int locked_by_others(void *argument)
 {
     const struct contract *c = argument;
-    struct kept k;
+    CLOSED_BY(end_keeping) struct kept k;
     keep_one(&k, c, "locked", false);
     void *session = c->raw->open(c->url);
     raw_run(c->raw, session, "%s", c->begin);
     raw_run(c->raw, session, "UPDATE rowlock_locks SET note = 'x' WHERE name = 'locked'");
     tap_ok(readable(k.lock, slow_ms(WAIT_MS)), "another transaction has its row: that is told");
     tap_is_int(rowlock_lock_state(k.lock), ROWLOCK_STATE_JEOPARDY, "as JEOPARDY");
-    tap_ok(comes_to(&k.told.jeopardy, 1), "by the callback, too");
+    tap_ok(EVENTUALLY(k.told.jeopardy == 1), "by the callback, too");
     raw_run(c->raw, session, "COMMIT");
     tap_ok(becomes(k.lock, ROWLOCK_STATE_HELD), "when that ends the lock is HELD again");
-    tap_ok(comes_to(&k.told.held, 1), "which the callback tells as well");
+    tap_ok(EVENTUALLY(k.told.held == 1), "which the callback tells as well");
     is_result(k.db, rowlock_verify(k.lock), ROWLOCK_OK, "it was never over");
     c->raw->close(session);
-    end_keeping(&k);
     return 0;
 }
 
@@ -319,15 +282,11 @@ static bool kill_keeper(const struct contract *c)
         db_exec(c->raw, c->url, "KILL %lld", id);
         return true;
     }
-    int64_t until = clock_ms() + slow_ms(WAIT_MS);
-    long long ended = 0;
-    while (ended == 0 && clock_ms() < until)
-        ended = db_int(c->raw, c->url,
-                       "SELECT count(*) FROM (SELECT pg_terminate_backend(pid) FROM "
-                       "pg_stat_activity WHERE application_name = '%s' "
-                       "AND pid <> pg_backend_pid() OFFSET 0) AS ended",
-                       PROGRAM);
-    return ended > 0;
+    return EVENTUALLY(db_int(c->raw, c->url,
+                             "SELECT count(*) FROM (SELECT pg_terminate_backend(pid) FROM "
+                             "pg_stat_activity WHERE application_name = '%s' "
+                             "AND pid <> pg_backend_pid() OFFSET 0) AS ended",
+                             PROGRAM) > 0);
 }
 
 struct killed {
@@ -362,9 +321,9 @@ static void keeps_killed(const struct killed *killed)
 static int silent_network(void *argument)
 {
     const struct contract *c = argument;
-    struct kept k;
+    CLOSED_BY(end_keeping) struct kept k;
     keep_one(&k, c, "silent", true);
-    rowlock_lock *other = must_lock(k.db, "spoken");
+    OWNED(lock) rowlock_lock *other = must_lock(k.db, "spoken");
     is_result(k.db, keep(other, k.keeper, &k.told), ROWLOCK_OK, "and another");
     tap_ok(!readable(k.lock, 0), "there is nothing to tell");
     faultproxy_blackhole(k.proxy);
@@ -376,8 +335,6 @@ static int silent_network(void *argument)
     int64_t renewals = grant_of(k.db, "spoken").renewals;
     tap_ok(renewed_beyond(k.db, "spoken", renewals), "the network is back, and the keeper");
     tap_is_int(rows_of(c, "silent"), 0, "what was released stays released");
-    rowlock_lock_close(other);
-    end_keeping(&k);
     return 0;
 }
 
@@ -385,22 +342,17 @@ static int silent_network(void *argument)
 static int late_renewal(void *argument)
 {
     const struct contract *c = argument;
-    struct kept k;
+    CLOSED_BY(end_keeping) struct kept k;
     keep_one(&k, c, "late", true);
-    rowlock_lock *other = must_lock(k.db, "beside the late one");
+    OWNED(lock) rowlock_lock *other = must_lock(k.db, "beside the late one");
     is_result(k.db, keep(other, k.keeper, &k.told), ROWLOCK_OK, "and another");
     faultproxy_arm(k.proxy, 1, (struct fault){FAULT_DELAY, ON_REQUEST, LEASE_MS / 20});
-    int64_t until = clock_ms() + slow_ms(WAIT_MS);
-    while (!faultproxy_fired(k.proxy) && clock_ms() < until)
-        sleep_ms(2);
-    tap_ok(faultproxy_fired(k.proxy), "its renewal is on the way");
+    tap_ok(EVENTUALLY(faultproxy_fired(k.proxy)), "its renewal is on the way");
     is_result(k.db, rowlock_release(k.lock), ROWLOCK_OK, "it is released");
     tap_ok(renewed_beyond(k.other, "beside the late one", 0), "the renewal arrives");
     tap_is_int(rows_of(c, "late"), 0, "and what was released stays so");
     tap_is_int(rowlock_lock_state(k.lock), ROWLOCK_STATE_NONE, "nothing is held");
     tap_is_int(k.told.lost, 0, "and no loss was told");
-    rowlock_lock_close(other);
-    end_keeping(&k);
     return 0;
 }
 

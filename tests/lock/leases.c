@@ -1,24 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
  * Renewal, lapsed and lost leases, grants attached to, and who may do what to them: owner and token,
- * nobody else. Waiting for a lease to end is in waiting.c.
- */
+ * nobody else. Waiting for a lease to end is in waiting.c. */
 #include "scene.h"
 
 enum { LAPSE_MS = 100 };
-
-static int take_grant(void *context, const rowlock_grant *grant)
-{
-    *(rowlock_grant *)context = *grant;
-    return 0;
-}
-
-static rowlock_grant listed(rowlock_db *db, const char *name)
-{
-    rowlock_grant grant = ROWLOCK_GRANT_INIT;
-    is_result(db, rowlock_list(db, name, take_grant, &grant), ROWLOCK_OK, "%s is listed", name);
-    return grant;
-}
 
 static void renewed_in_time(const struct contract *c)
 {
@@ -34,7 +20,7 @@ static void renewed_in_time(const struct contract *c)
     is_result(db, rowlock_renew(lock, 0), ROWLOCK_OK,
               "two renewals within one tick of the clock both find the grant");
     is_result(db, rowlock_renew(lock, 2 * TTL_MS), ROWLOCK_OK, "with a longer ttl");
-    rowlock_grant grant = listed(db, "renewed");
+    rowlock_grant grant = grant_of(db, "renewed");
     tap_is_int(grant.renewals, 3, "renewals are counted");
     tap_is_int(grant.ttl_ms, 2 * TTL_MS, "the row has the ttl of the last renewal");
     tap_is_int(grant.expires_us, rowlock_lock_expires_us(lock), "and the handle knows its end");
@@ -192,7 +178,7 @@ static void strangers(const struct contract *c)
         {"rightful", "Strangers", token, "the owner of another name"},
         {"%", "strangers", token, "an owner who hopes for patterns"},
     };
-    rowlock_grant before = listed(one, "strangers"), after;
+    rowlock_grant before = grant_of(one, "strangers"), after;
     for (size_t i = 0; i < sizeof strangers / sizeof strangers[0]; i++) {
         const char *who = strangers[i].who;
         rowlock_lock *theirs =
@@ -206,7 +192,7 @@ static void strangers(const struct contract *c)
         is_result(two, rowlock_release(theirs), ROWLOCK_LOST, "%s cannot release", who);
         rowlock_lock_close(theirs);
     }
-    after = listed(one, "strangers");
+    after = grant_of(one, "strangers");
     tap_is_int(after.expires_us, before.expires_us, "the grant ends when it did");
     tap_is_int(after.renewals, before.renewals, "was not renewed");
     tap_is_int(after.token, before.token, "has its token");
@@ -251,7 +237,7 @@ static void renewal_that_waits(const struct contract *c)
     int64_t remaining_ms = rowlock_lock_remaining_ms(lock), now_ms = clock_ms();
     tap_ok(late.free_us > 0, "it did wait");
     helper_join(helper);
-    rowlock_grant grant = listed(db, "renewal waits");
+    rowlock_grant grant = grant_of(db, "renewal waits");
     tap_ok(rowlock_lock_remaining_ms(lock) <= grant.remaining_ms,
            "the handle does not believe in more than the database gives");
     if (c->has_server) /* SQLite does not wait so long: the step is sent again */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a keeper loses, while its lock is on another connection; see loss.h.
- */
+ * What a keeper loses, while its lock is on another connection; see loss.h. */
 #include "loss.h"
 
 #include "lock/lock.h"
@@ -29,7 +28,6 @@ static struct kept keep(struct loss *l)
 {
     struct kept k = {.db = loss_open_at(l->ours, NULL), .ttl_ms = lease_ms(l)};
     rowlock_db_options options = loss_options(l);
-    rowlock_acquire_options acquire = ROWLOCK_ACQUIRE_OPTIONS_INIT;
     rowlock_error err = ROWLOCK_ERROR_INIT;
     int said = ROWLOCK_ECONN;
     int64_t end_ms = clock_ms() + OPENING_MS;
@@ -38,8 +36,7 @@ static struct kept keep(struct loss *l)
     if (said != ROWLOCK_OK)
         raw_failed("keeper", err.text);
     k.lock = must_lock(k.db, l->name);
-    acquire.ttl_ms = k.ttl_ms;
-    acquire.keeper = k.keeper;
+    rowlock_acquire_options acquire = *OPTIONS(acquire, .ttl_ms = k.ttl_ms, .keeper = k.keeper);
     loss_result(l, k.db, rowlock_acquire(k.lock, &acquire), ROWLOCK_OK, "granted, and kept");
     return k;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What gets lost of the calls of a lock; see loss.h.
- */
+ * What gets lost of the calls of a lock; see loss.h. */
 #include "loss.h"
 
 #include "lock/lock.h"
@@ -141,10 +140,8 @@ enum { TICKET_MS = 1000 };
 
 static int wait_for_it(rowlock_lock *lock)
 {
-    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-    how.ttl_ms = TTL_MS;
-    how.wait_ms = TTL_MS;
-    how.ticket_ms = TICKET_MS;
+    rowlock_acquire_options how =
+        *OPTIONS(acquire, .ttl_ms = TTL_MS, .wait_ms = TTL_MS, .ticket_ms = TICKET_MS);
     return rowlock_acquire(lock, &how);
 }
 
@@ -186,9 +183,8 @@ static bool lose_wait_in_vain(struct loss *l, bool closes)
 {
     enum { WAIT_MS = 300, LONG_TICKET_MS = 600000 };
     struct pair p = open_pair(l);
-    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-    how.wait_ms = WAIT_MS;
-    how.ticket_ms = LONG_TICKET_MS;
+    rowlock_acquire_options how =
+        *OPTIONS(acquire, .wait_ms = WAIT_MS, .ticket_ms = LONG_TICKET_MS);
     loss_is(l, try_lock(p.rival, LONG_TTL_MS), ROWLOCK_OK, "another holds it at first");
     loss_arm(l);
     int said = rowlock_acquire(p.lock, &how);

@@ -75,12 +75,11 @@ enum outcome { COMMITTED, UNDONE, UNKNOWN };
 static enum outcome end(struct loss *l, struct deal *d, int said, bool *fired)
 {
     char why[300] = "";
-    rowlock_error err = ROWLOCK_ERROR_INIT;
     enum outcome outcome = UNDONE;
     if (said == ROWLOCK_OK) {
         outcome = l->raw->run(d->session, "COMMIT", why, sizeof why) ? COMMITTED : UNKNOWN;
     } else {
-        rowlock_db_error(d->tx, &err);
+        rowlock_error err = error_of(d->tx);
         loss_is(l, said, ROWLOCK_ECONN, "the transaction went with its connection: %s", err.text);
         loss_is(l, err.transaction_over, 1, "which is told");
     }
@@ -104,10 +103,7 @@ static void close_deal(struct deal *d)
 /* The server undoes what it has lost the client of, a moment later. */
 static bool becomes(struct loss *l, long long (*what)(const struct loss *l), long long want)
 {
-    int64_t end_ms = clock_ms() + 30000;
-    while (what(l) != want && clock_ms() < end_ms)
-        sleep_ms(10);
-    return what(l) == want;
+    return EVENTUALLY(what(l) == want);
 }
 
 static bool lose_guard(struct loss *l)
@@ -132,8 +128,7 @@ static bool lose_tx_acquire(struct loss *l)
     bool fired;
     struct deal d = begin(l);
     long long token = loss_next_token(l);
-    rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-    options.ttl_ms = LONG_TTL_MS;
+    rowlock_acquire_options options = *OPTIONS(acquire, .ttl_ms = LONG_TTL_MS);
     arm(l, &d);
     int said = rowlock_tx_acquire(d.lock, d.tx, &options);
     enum outcome outcome = end(l, &d, said, &fired);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Several locks at once: all of them or none.
- */
+ * Several locks at once: all of them or none. */
 #include "crowd.h"
 
 #include "faultproxy.h"
 
-enum { COUNT = 3, ROUNDS = 10, TWO_NAMES = 2 };
+enum { COUNT = 3 };
 
 /* Not in the order of their names, which is B, a, b. */
 static const char *const names[COUNT] = {"many b", "many B", "many a"};
@@ -143,8 +142,8 @@ static void all_or_nothing(const struct contract *c, int permits)
 
 static void expired_ones(const struct contract *c)
 {
-    struct bunch b;
-    struct guest gone, reader;
+    CLOSED_BY(bunch_close) struct bunch b;
+    CLOSED_BY(guest_close) struct guest gone, reader;
     bunch_open(&b, c, c->url);
     guest_open(&gone, c, names[0], 0);
     guest_open(&reader, c, names[1], ROWLOCK_SHARED);
@@ -156,14 +155,12 @@ static void expired_ones(const struct contract *c)
     is_result(gone.db, rowlock_renew(gone.lock, 0), ROWLOCK_LOST, "the one");
     is_result(reader.db, rowlock_renew(reader.lock, 0), ROWLOCK_LOST, "and the other");
     tap_ok(rowlock_lock_token(b.locks[0]) > rowlock_lock_token(gone.lock), "with a higher token");
-    guests_close(&gone, &reader, NULL);
-    bunch_close(&b);
 }
 
 static void kinds(const struct contract *c)
 {
-    struct bunch one, two;
-    struct guest counter;
+    CLOSED_BY(bunch_close) struct bunch one, two;
+    CLOSED_BY(guest_close) struct guest counter;
     bunch_open(&one, c, c->url);
     bunch_open(&two, c, c->url);
     one.how.permits = two.how.permits = ROWLOCK_SHARED;
@@ -175,32 +172,23 @@ static void kinds(const struct contract *c)
     rival_open(&counter, c, 2, 4);
     is_told(&one, ROWLOCK_MISMATCH, 2, "one is counted, then they are not shared");
     holds(&one, 0);
-    guest_close(&counter);
-    bunch_close(&one);
-    bunch_close(&two);
 }
 
 /* ---- waiting */
-
-static bool waits_for(void *context)
-{
-    const struct bunch *b = context;
-    return b->ended || count_of(b->c, "waiters") > 0;
-}
 
 static struct helper *start_waiting(struct bunch *b)
 {
     b->how.wait_ms = ROWLOCK_FOREVER;
     struct helper *thread = helper_start(take, b);
-    tap_ok(comes_true(waits_for, b), "who wants all waits");
+    tap_ok(EVENTUALLY(b->ended || count_of(b->c, "waiters") > 0), "who wants all waits");
     return thread;
 }
 
 /* A caller who needs two that are held in turn by others has neither meanwhile. */
 static void waits_without_holding(const struct contract *c)
 {
-    struct bunch b;
-    struct guest first, second, third;
+    CLOSED_BY(bunch_close) struct bunch b;
+    CLOSED_BY(guest_close) struct guest first, second, third;
     bunch_open(&b, c, c->url);
     rival_open(&first, c, 2, 0);
     rival_open(&second, c, 0, 0);
@@ -218,77 +206,25 @@ static void waits_without_holding(const struct contract *c)
     is_result(b.db, helper_join(thread), ROWLOCK_OK, "then he gets all");
     holds(&b, COUNT);
     stand(c, COUNT, 0, "he stands in no line");
-    guests_close(&first, &second, &third, NULL);
-    bunch_close(&b);
 }
 
 static void waits_in_vain(const struct contract *c)
 {
-    struct bunch b;
-    struct guest holder;
+    CLOSED_BY(bunch_close) struct bunch b;
+    CLOSED_BY(guest_close) struct guest holder;
     bunch_open(&b, c, c->url);
     rival_open(&holder, c, 1, 0);
     struct helper *thread = start_waiting(&b);
     rowlock_cancel(b.db);
     is_result(b.db, helper_join(thread), ROWLOCK_CANCELLED, "and is cancelled");
     stand(c, 1, 0, "nothing is left of him");
-    guest_close(&holder);
-    bunch_close(&b);
-}
-
-struct opposite {
-    const struct contract *c;
-    bool backwards;
-    atomic_int *inside;
-    int wrong;
-};
-
-/* Two names, given in one order or the other. */
-static int take_both(void *argument)
-{
-    struct opposite *o = argument;
-    OWNED(db) rowlock_db *db = must_open_as(o->c->url, o->backwards ? "backwards" : "forwards");
-    OWNED(lock) rowlock_lock *a = must_lock(db, "many x"), *z = must_lock(db, "many y");
-    rowlock_lock *locks[TWO_NAMES] = {o->backwards ? z : a, o->backwards ? a : z};
-    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-    int granted = 0;
-    how.wait_ms = slow_ms(120000);
-    for (int i = 0; i < ROUNDS; i++) {
-        int result = rowlock_acquire_all(locks, TWO_NAMES, &how, NULL);
-        if (result != ROWLOCK_OK) {
-            tap_note("%s", why(db));
-            break;
-        }
-        granted++;
-        o->wrong += atomic_fetch_add(o->inside, 1) != 0;
-        atomic_fetch_sub(o->inside, 1);
-        o->wrong += rowlock_release(locks[i % 2]) != ROWLOCK_OK;
-        o->wrong += rowlock_release(locks[1 - i % 2]) != ROWLOCK_OK;
-    }
-    return granted;
-}
-
-static void opposite_orders(const struct contract *c)
-{
-    atomic_int inside = 0;
-    struct opposite both[2] = {{.c = c, .inside = &inside},
-                               {.c = c, .inside = &inside, .backwards = true}};
-    struct helper *helpers[2];
-    int granted = 0;
-    for (int i = 0; i < 2; i++)
-        helpers[i] = helper_start(take_both, &both[i]);
-    for (int i = 0; i < 2; i++)
-        granted += helper_join(helpers[i]);
-    tap_is_int(granted, 2 * ROUNDS, "two that name them in opposite orders never block each other");
-    tap_is_int(both[0].wrong + both[1].wrong, 0, "nor have them both at once");
-    stand(c, 0, 0, "nothing is left");
 }
 
 /* ---- on the wire */
 
 static void one_round_trip(const struct contract *c, struct faultproxy *proxy, const char *url)
 {
-    struct bunch b;
+    CLOSED_BY(bunch_close) struct bunch b;
     bunch_open(&b, c, url);
     takes(&b, ROWLOCK_OK, "several locks, for the first time on a connection");
     release_all(&b);
@@ -299,21 +235,19 @@ static void one_round_trip(const struct contract *c, struct faultproxy *proxy, c
     tap_is_int(faultproxy_round_trips(proxy), COUNT, "and their releases one each");
     takes(&b, ROWLOCK_OK, "again");
     faultproxy_round_trips(proxy);
-    struct bunch rival;
+    CLOSED_BY(bunch_close) struct bunch rival;
     bunch_open(&rival, c, url);
     takes(&rival, ROWLOCK_BUSY, "a busy try");
     faultproxy_round_trips(proxy);
     takes(&rival, ROWLOCK_BUSY, "and the next");
     tap_ok(faultproxy_round_trips(proxy) <= 2, "takes one, or two to tell who holds it");
-    bunch_close(&rival);
-    bunch_close(&b);
 }
 
 /* As one who waits for one lock: mostly asleep. */
 static void waits_quietly(const struct contract *c, struct faultproxy *proxy, const char *url)
 {
-    struct guest holder, one;
-    struct bunch b;
+    CLOSED_BY(guest_close) struct guest holder, one;
+    CLOSED_BY(bunch_close) struct bunch b;
     rival_open(&holder, c, 1, 0);
     guest_open_as(&one, c, url, NULL, names[1], 0);
     bunch_open(&b, c, url);
@@ -326,17 +260,13 @@ static void waits_quietly(const struct contract *c, struct faultproxy *proxy, co
     /* A pause has 4 ms at least, and each look for many has three round trips at most. */
     tap_ok(for_many < 400, "takes hardly more round trips (%d for one, %d for many)", for_one,
            for_many);
-    guests_close(&holder, &one, NULL);
-    bunch_close(&b);
 }
 
 /* They have been granted and released once. Returns the first one's token. */
 static int64_t bunch_open_known(struct bunch *b, const struct contract *c, const char *url,
                                 bool reconnects)
 {
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    options.reconnect_ms = reconnects ? 0 : -1;
-    bunch_open_with(b, c, url, &options);
+    bunch_open_with(b, c, url, OPTIONS(db, .reconnect_ms = reconnects ? 0 : -1));
     takes(b, ROWLOCK_OK, "several locks");
     int64_t token = rowlock_lock_token(b->locks[0]);
     release_all(b);
@@ -377,11 +307,11 @@ static void lost_answers(const struct contract *c, struct faultproxy *proxy, con
 /* What the lost answer said is true no longer when the call is repeated. */
 static void lost_and_broken(const struct contract *c, struct faultproxy *proxy, const char *url)
 {
-    struct bunch b;
+    CLOSED_BY(bunch_close) struct bunch b;
     bunch_open_known(&b, c, url, false);
     faultproxy_arm(proxy, 1, (struct fault){.kind = FAULT_CUT, .side = ON_ANSWER});
     takes(&b, ROWLOCK_EUNCERTAIN, "the answer of the call is lost");
-    rowlock_db *admin = must_open(c->url);
+    OWNED(db) rowlock_db *admin = must_open(c->url);
     is_result(admin, rowlock_break(admin, names[1], 0, NULL), ROWLOCK_OK,
               "and one of the grants broken");
     takes(&b, ROWLOCK_OK, "the next call gets all, the broken one anew");
@@ -389,8 +319,6 @@ static void lost_and_broken(const struct contract *c, struct faultproxy *proxy, 
         is_result(b.db, rowlock_verify(b.locks[i]), ROWLOCK_OK, "each is ours");
     stand(c, COUNT, 0, "by one grant");
     release_all(&b);
-    rowlock_db_close(admin);
-    bunch_close(&b);
 }
 
 void contract_many(const struct contract *c)
@@ -403,7 +331,6 @@ void contract_many(const struct contract *c)
     kinds(c);
     waits_without_holding(c);
     waits_in_vain(c);
-    opposite_orders(c);
     struct faultproxy *proxy = c->has_server ? faultproxy_start(c->url, &url) : NULL;
     if (proxy) {
         one_round_trip(c, proxy, url);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * What MySQL and MariaDB have to do with several grants at once: their rows are read back by a statement of
- * its own, and others may remove some of them as soon as they are committed.
- */
+ * its own, and others may remove some of them as soon as they are committed. */
 #include "contract.h"
 
 #include <stdatomic.h>
@@ -21,9 +20,7 @@ struct group {
 static int acquire_group(void *argument)
 {
     struct group *g = argument;
-    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-    how.ttl_ms = HELD_MS;
-    int result = rowlock_acquire_all(g->locks, NAMES, &how, NULL);
+    int result = rowlock_acquire_all(g->locks, NAMES, OPTIONS(acquire, .ttl_ms = HELD_MS), NULL);
     g->ended = true;
     return result;
 }

@@ -57,7 +57,7 @@ static const char *const bad_utf8[] = {
 static void are_all_different(const struct contract *c, const char *const *names, int count,
                               const char *what)
 {
-    rowlock_db *db = must_open(c->url);
+    OWNED(db) rowlock_db *db = must_open(c->url);
     rowlock_lock *locks[64];
     int granted = 0, met = 0;
     for (int i = 0; i < count; i++) {
@@ -84,7 +84,6 @@ static void are_all_different(const struct contract *c, const char *const *names
         rowlock_lock_close(locks[i]);
     }
     tap_is_int(released, count, "%s: each is released", what);
-    rowlock_db_close(db);
 }
 
 static int opens(rowlock_db *db, const char *name)
@@ -127,10 +126,9 @@ static void bad_texts(const struct contract *c)
     int names = 0, owners = 0, notes = 0, attaches = 0;
     for (int i = 0; i < COUNT(bad_utf8); i++) {
         rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-        rowlock_db_options who = ROWLOCK_DB_OPTIONS_INIT;
         rowlock_db *never = NULL;
         rowlock_error err = ROWLOCK_ERROR_INIT;
-        who.owner = how.note = bad_utf8[i];
+        rowlock_db_options who = *OPTIONS(db, .owner = how.note = bad_utf8[i]);
         names += opens(db, bad_utf8[i]) == ROWLOCK_EINVAL;
         owners += rowlock_db_open(c->url, &who, &never, &err) == ROWLOCK_EINVAL && !never &&
                   err.code == ROWLOCK_EINVAL;
@@ -141,8 +139,7 @@ static void bad_texts(const struct contract *c)
     tap_is_int(owners, COUNT(bad_utf8), "an owner that is not UTF-8 is refused");
     tap_is_int(notes, COUNT(bad_utf8), "a note that is not UTF-8 is refused");
     tap_is_int(attaches, COUNT(bad_utf8), "attaching as an owner that is not UTF-8 is refused");
-    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-    how.note = long_text;
+    rowlock_acquire_options how = *OPTIONS(acquire, .note = long_text);
     is_result(db, rowlock_acquire(lock, &how), ROWLOCK_EINVAL, "a note of 256 bytes is refused");
     static const struct {
         const char *name, *owner;
@@ -166,9 +163,9 @@ static void hostile_texts(const struct contract *c)
 {
     int same = 0;
     for (int i = 0; i < COUNT(hostile); i++) {
-        rowlock_db_options who = ROWLOCK_DB_OPTIONS_INIT;
         rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-        who.owner = who.program = how.note = hostile[i];
+        rowlock_db_options who =
+            *OPTIONS(db, .owner = how.note = hostile[i], .program = how.note = hostile[i]);
         rowlock_db *db = must_open_with(c->url, &who);
         rowlock_lock *lock = must_lock(db, "hostile texts");
         rowlock_grant broken = ROWLOCK_GRANT_INIT;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Owners that the caller names: a restarted process gets its own lock back, and its former self is
- * fenced out. Owners made of random bits are in basics.c.
- */
+ * fenced out. Owners made of random bits are in basics.c. */
 #include "contract.h"
 
 enum { TTL_MS = 30000 };
@@ -13,8 +12,7 @@ static void comes_back(const struct contract *c)
     rowlock_db *before = must_open_as(c->url, "worker 7"),
                *after = must_open_as(c->url, "worker 7");
     OWNED(lock)
-    rowlock_lock *old = must_lock(before, "comes back"),
-                 *new = must_lock(after, "comes back");
+    rowlock_lock *old = must_lock(before, "comes back"), *new = must_lock(after, "comes back");
     tap_is_str(rowlock_lock_owner(old), "worker 7", "a lock has the owner that its db was given");
     is_result(before, try_lock(old, TTL_MS), ROWLOCK_OK, "an owner holds a lock");
     int64_t token = rowlock_lock_token(old);
@@ -74,9 +72,8 @@ static void long_owner(const struct contract *c)
     rowlock_db_close(db);
     owner[255] = 'w';
     owner[256] = '\0';
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    options.owner = owner;
+    rowlock_db_options options = *OPTIONS(db, .owner = owner);
     tap_is_str(rowlock_result_name(rowlock_db_open(c->url, &options, &db, &err)), "ROWLOCK_EINVAL",
                "an owner of 256 bytes is refused");
     tap_ok(db == NULL, "and there is no handle");

@@ -84,8 +84,7 @@ static void in_order(const struct contract *c)
     }
     tap_is_int(tickets_of(c, "line"), 0, "no ticket is left");
     guest_tries(&holder, ROWLOCK_OK, "nor an obstacle");
-    for (int i = 0; i < GUESTS; i++)
-        guest_close(&guests[i]);
+    guests_close_all(guests, GUESTS);
     guest_close(&holder);
 }
 
@@ -143,11 +142,6 @@ static void nobody_overtakes(const struct contract *c, const char *name, bool is
     forget_tickets(c, name);
 }
 
-struct looking {
-    const struct guest *g;
-    long long expires;
-};
-
 static long long expires_of(const struct guest *g)
 {
     return db_int(
@@ -156,29 +150,17 @@ static long long expires_of(const struct guest *g)
         rowlock_lock_name(g->lock), rowlock_lock_owner(g->lock));
 }
 
-static bool has_looked(void *context)
-{
-    const struct looking *l = context;
-    return l->g->ended || expires_of(l->g) != l->expires;
-}
-
 /* What a dead client had sent may still be carried out: a try is granted, its ticket renewed. */
-struct burying {
-    struct guest *g;
-    long long dead, over;
-};
-
-static bool is_buried(void *context)
+static bool is_buried(const struct guest *g, long long dead, long long over)
 {
-    const struct burying *b = context;
-    const struct contract *c = b->g->c;
-    const char *name = rowlock_lock_name(b->g->lock);
+    const struct contract *c = g->c;
+    const char *name = rowlock_lock_name(g->lock);
     db_exec(c->raw, c->url, "DELETE FROM rowlock_locks WHERE name = '%s' AND owner <> '%s'", name,
-            rowlock_lock_owner(b->g->lock));
+            rowlock_lock_owner(g->lock));
     db_exec(c->raw, c->url,
-            "UPDATE rowlock_waiters SET expires = %lld WHERE name = '%s' AND ticket = %lld",
-            b->over, name, b->dead);
-    return b->g->ended;
+            "UPDATE rowlock_waiters SET expires = %lld WHERE name = '%s' AND ticket = %lld", over,
+            name, dead);
+    return g->ended;
 }
 
 /* The lock is free, but the ticket of a dead waiter is before g. The ticket ends when the waiter has
@@ -188,11 +170,10 @@ static void granted_after(struct guest *g, long long dead, const char *what)
     const struct contract *c = g->c;
     const char *name = rowlock_lock_name(g->lock);
     int64_t token = 0, when = 0;
-    struct looking looking = {g, expires_of(g)};
-    tap_ok(comes_true(has_looked, &looking), "it looks");
+    long long expires = expires_of(g);
+    tap_ok(EVENTUALLY(g->ended || expires_of(g) != expires), "it looks");
     long long over = db_int(c->raw, c->url, "SELECT %s", c->raw->clock);
-    struct burying burying = {g, dead, over};
-    comes_true(is_buried, &burying);
+    (void)EVENTUALLY(is_buried(g, dead, over));
     guest_gets(g, what);
     is_result(g->db, rowlock_last_grant(g->db, name, &token, &when), ROWLOCK_OK, "that grant");
     tap_ok(when >= over, "came when the dead one's ticket was over, not before");
@@ -219,7 +200,7 @@ static void tickets_decide(const struct contract *c)
 
 static void nothing_left(const struct contract *c)
 {
-    struct guest holder, g, behind;
+    CLOSED_BY(guest_close) struct guest holder, g, behind;
     guests_open(c, "left", 0, &holder, &g, &behind, NULL);
     guest_tries(&holder, ROWLOCK_OK, "a lock is held");
     waits_in_vain(&g, 50, "a wait is over");
@@ -237,7 +218,6 @@ static void nothing_left(const struct contract *c)
     guest_releases(&holder, ROWLOCK_OK, "the lock is released");
     guest_gets(&behind, "then it is the next one's");
     tap_is_int(tickets_of(c, "left"), 0, "no ticket is left behind");
-    guests_close(&g, &behind, &holder, NULL);
 }
 
 static void uncontended(const struct contract *c)
@@ -289,7 +269,7 @@ static void waits_quietly(const struct contract *c, struct faultproxy *proxy, co
 
 static void keeps_its_place(const struct contract *c, struct faultproxy *proxy, const char *url)
 {
-    struct guest holder, first, second;
+    CLOSED_BY(guest_close) struct guest holder, first, second;
     guest_open(&holder, c, "cut off", 0);
     guest_open_as(&first, c, url, NULL, "cut off", 0);
     guest_open(&second, c, "cut off", 0);
@@ -307,14 +287,12 @@ static void keeps_its_place(const struct contract *c, struct faultproxy *proxy, 
     guest_waits(&second, "before the next one");
     guest_releases(&first, ROWLOCK_OK, "who");
     guest_gets(&second, "gets it then");
-    guests_close(&first, &second, &holder, NULL);
 }
 
 static void dies(const struct contract *c, struct faultproxy *proxy, const char *url)
 {
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    struct guest holder, first = {.c = c}, second;
-    options.reconnect_ms = -1;
+    CLOSED_BY(guest_close) struct guest holder, first = {.c = c}, second;
+    rowlock_db_options options = *OPTIONS(db, .reconnect_ms = -1);
     guests_open(c, "dead", 0, &holder, &second, NULL);
     first.db = must_open_with(url, &options);
     first.lock = must_lock(first.db, "dead");
@@ -337,7 +315,6 @@ static void dies(const struct contract *c, struct faultproxy *proxy, const char 
     is_result(second.db, rowlock_sweep(second.db, NULL, NULL), ROWLOCK_OK, "a sweep");
     tap_is_int(tickets_of(c, "dead"), 0, "clears it away, if nobody did before");
     faultproxy_accept(proxy);
-    guests_close(&first, &second, &holder, NULL);
 }
 
 /* ---- the table, listed and swept */
@@ -346,8 +323,7 @@ static void swept(const struct contract *c)
 {
     struct guest holder, g;
     rowlock_sweep_report report = ROWLOCK_SWEEP_REPORT_INIT;
-    rowlock_sweep_options dry = ROWLOCK_SWEEP_OPTIONS_INIT;
-    dry.dry_run = 1;
+    rowlock_sweep_options dry = *OPTIONS(sweep, .dry_run = 1);
     guests_open(c, "swept line", 0, &holder, &g, NULL);
     guest_tries(&holder, ROWLOCK_OK, "a lock is held");
     guest_queue(&g);
@@ -366,11 +342,6 @@ static void swept(const struct contract *c)
     line_ends(&holder, &g, "which he gets");
 }
 
-static bool has_ticket(void *context)
-{
-    return ticket_of(context) != 0;
-}
-
 /* Somebody sweeps it away, clock and all: he takes another. */
 static void ticket_removed(const struct contract *c)
 {
@@ -381,7 +352,7 @@ static void ticket_removed(const struct contract *c)
     set_polls(OFTEN);
     guest_queue(&g);
     forget_tickets(c, "robbed");
-    tap_ok(comes_true(has_ticket, &g), "a waiter whose ticket is gone takes another");
+    tap_ok(EVENTUALLY(ticket_of(&g) != 0), "a waiter whose ticket is gone takes another");
     line_ends(&holder, &g, "which he gets");
     set_polls(0);
 }
@@ -406,11 +377,9 @@ static void ticket_twice(const struct contract *c)
 
 static void what_is_listed(const struct contract *c)
 {
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
     struct guest holder, g = {.c = c};
     struct seen seen = {0};
-    options.owner = "the waiter";
-    options.program = "waiting program";
+    rowlock_db_options options = *OPTIONS(db, .owner = "the waiter", .program = "waiting program");
     guest_open(&holder, c, "listed line", 0);
     g.how = holder.how;
     g.db = must_open_with(c->url, &options);
@@ -539,8 +508,7 @@ static void acquired_in_a_transaction(const struct contract *c)
 {
     struct guest g;
     void *session = c->raw->open(c->url);
-    rowlock_acquire_options unfair = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-    unfair.unfair = 1;
+    rowlock_acquire_options unfair = *OPTIONS(acquire, .unfair = 1);
     guest_adopt(&g, c, session, "tx newcomer");
     guest_tries(&g, ROWLOCK_OK, "a lock is granted");
     guest_releases(&g, ROWLOCK_OK, "and released");

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Shared locks, many readers or one writer, and what shared and counted locks have in common: leases,
- * keepers, guards, transactions, and what operators see. Counting is in counted.c.
- */
+ * keepers, guards, transactions, and what operators see. Counting is in counted.c. */
 #include "scene.h"
 
 #include "crowd.h"
@@ -16,19 +15,6 @@ static const char *kind_name(int permits)
     return permits == ROWLOCK_SHARED ? "shared" : permits == 0 ? "exclusive" : "counted";
 }
 
-static void open_all(struct guest *guests, int count, const struct contract *c, const char *name,
-                     int permits)
-{
-    for (int i = 0; i < count; i++)
-        guest_open(&guests[i], c, name, permits);
-}
-
-static void close_all(struct guest *guests, int count)
-{
-    for (int i = 0; i < count; i++)
-        guest_close(&guests[i]);
-}
-
 /* ---- readers and writers */
 
 static void together(const struct contract *c)
@@ -36,7 +22,7 @@ static void together(const struct contract *c)
     struct guest readers[READERS], writer, counter;
     rowlock_grant holder = ROWLOCK_GRANT_INIT;
     int64_t token = 0;
-    open_all(readers, READERS, c, "library", ROWLOCK_SHARED);
+    guests_open_all(readers, READERS, c, "library", ROWLOCK_SHARED);
     guest_open(&writer, c, "library", 0);
     guest_open(&counter, c, "library", THREE);
     for (int i = 0; i < READERS; i++) {
@@ -70,14 +56,14 @@ static void together(const struct contract *c)
     guest_releases(&writer, ROWLOCK_OK, "he goes");
     guest_tries(&counter, ROWLOCK_OK, "now it can be counted");
     guest_tries(&readers[0], ROWLOCK_MISMATCH, "but not shared");
-    close_all(readers, READERS);
+    guests_close_all(readers, READERS);
     guests_close(&writer, &counter, NULL);
 }
 
 static void writer_not_starved(const struct contract *c)
 {
     struct guest readers[READERS], writer;
-    open_all(readers, READERS, c, "starving", ROWLOCK_SHARED);
+    guests_open_all(readers, READERS, c, "starving", ROWLOCK_SHARED);
     guest_open(&writer, c, "starving", 0);
     guest_tries(&readers[0], ROWLOCK_OK, "one reads");
     guest_queue(&writer);
@@ -96,25 +82,22 @@ static void writer_not_starved(const struct contract *c)
     is_result(writer.db, guest_cancel(&writer), ROWLOCK_CANCELLED,
               "a writer does not want any more");
     guest_tries(&readers[0], ROWLOCK_OK, "then readers come in again");
-    close_all(readers, READERS);
+    guests_close_all(readers, READERS);
     guest_close(&writer);
 }
 
-static bool stands_or_ended(void *context)
+static void start_and_stand(struct guest *g)
 {
-    const struct guest *g = context;
-    return g->ended || ticket_of(g) != 0;
+    guest_start(g);
+    (void)EVENTUALLY(g->ended || ticket_of(g) != 0);
 }
 
 /* The writer, and all readers but the first behind it. False: it gave up before they all were there. */
 static bool all_queue(struct guest *writer, struct guest *readers)
 {
-    guest_start(writer);
-    comes_true(stands_or_ended, writer);
-    for (int i = 1; i < READERS; i++) {
-        guest_start(&readers[i]);
-        comes_true(stands_or_ended, &readers[i]);
-    }
+    start_and_stand(writer);
+    for (int i = 1; i < READERS; i++)
+        start_and_stand(&readers[i]);
     if (!writer->ended)
         return true;
     guest_join(writer);
@@ -128,7 +111,7 @@ static bool all_queue(struct guest *writer, struct guest *readers)
 static void writer_gives_up(const struct contract *c, bool by_himself)
 {
     struct guest readers[READERS], writer;
-    open_all(readers, READERS, c, "given up", ROWLOCK_SHARED);
+    guests_open_all(readers, READERS, c, "given up", ROWLOCK_SHARED);
     guest_open(&writer, c, "given up", 0);
     guest_tries(&readers[0], ROWLOCK_OK, "one reads");
     writer.how.wait_ms = by_himself ? 300 : ROWLOCK_FOREVER;
@@ -138,7 +121,7 @@ static void writer_gives_up(const struct contract *c, bool by_himself)
               by_himself ? ROWLOCK_TIMEOUT : ROWLOCK_CANCELLED, "the writer gives up");
     for (int i = 1; i < READERS; i++)
         guest_gets(&readers[i], "a reader behind him comes in");
-    close_all(readers, READERS);
+    guests_close_all(readers, READERS);
     guest_close(&writer);
 }
 
@@ -168,13 +151,13 @@ static void upgrade_refused(const struct contract *c, int permits)
     guest_tries(&g, ROWLOCK_OK, "then it can be exclusive");
     g.how.permits = permits;
     guest_tries(&g, ROWLOCK_EMISUSE, "and is not shared as well");
-    close_all(&g, 1);
+    guests_close_all(&g, 1);
 }
 
 /* As everywhere: the owner decides who is the same. */
 static void same_owner(const struct contract *c, int permits)
 {
-    struct guest one, two, other;
+    CLOSED_BY(guest_close) struct guest one, two, other;
     guest_open_as(&one, c, c->url, "a restarted reader", "same", permits);
     guest_open_as(&two, c, c->url, "a restarted reader", "same", permits);
     guest_open(&other, c, "same", permits);
@@ -184,7 +167,6 @@ static void same_owner(const struct contract *c, int permits)
     is_result(one.db, rowlock_verify(one.lock), ROWLOCK_LOST, "takes over what he had");
     tap_is_int(rows_of(c, "same"), 2, "so that nobody counts twice");
     is_result(other.db, rowlock_verify(other.lock), ROWLOCK_OK, "others are left alone");
-    guests_close(&one, &two, &other, NULL);
 }
 
 /* ---- leases */
@@ -192,7 +174,7 @@ static void same_owner(const struct contract *c, int permits)
 static void expired(const struct contract *c, int permits)
 {
     struct guest readers[2], writer;
-    open_all(readers, 2, c, "expired", permits);
+    guests_open_all(readers, 2, c, "expired", permits);
     guest_open(&writer, c, "expired", 0);
     guest_tries(&readers[0], ROWLOCK_OK, kind_name(permits));
     end_lease(c, readers[0].lock);
@@ -214,7 +196,7 @@ static void expired(const struct contract *c, int permits)
     guest_tries(&readers[1], ROWLOCK_OK, "and when his lease is over, another");
     tap_is_int(rows_of(c, "expired"), 1, "clears his away");
     is_result(readers[0].db, rowlock_verify(readers[0].lock), ROWLOCK_LOST, "who finds out");
-    close_all(readers, 2);
+    guests_close_all(readers, 2);
     guest_close(&writer);
 }
 
@@ -278,7 +260,7 @@ static int kept(void *argument)
         tap_is_int(rowlock_lock_state(readers[i].lock), ROWLOCK_STATE_HELD, "as its holder knows");
     }
     guest_tries(&writer, ROWLOCK_BUSY, "a writer is kept out");
-    close_all(readers, 2);
+    guests_close_all(readers, 2);
     guest_tries(&writer, ROWLOCK_OK, "until they are released");
     is_result(writer.db, rowlock_renew(writer.lock, 0), ROWLOCK_OK, "(renewed)");
     guest_close(&writer);
@@ -294,7 +276,7 @@ static void administered(const struct contract *c, int permits)
     rowlock_sweep_report report = ROWLOCK_SWEEP_REPORT_INIT;
     int64_t last = 0, when = 0;
     int right = 0;
-    open_all(readers, READERS, c, "administered", permits);
+    guests_open_all(readers, READERS, c, "administered", permits);
     guest_tries(&readers[0], ROWLOCK_OK, kind_name(permits));
     guest_tries(&readers[2], ROWLOCK_OK, "and another");
     guest_tries(&readers[1], ROWLOCK_OK, "and one for a moment");
@@ -325,13 +307,13 @@ static void administered(const struct contract *c, int permits)
     is_result(db, rowlock_break(db, "administered", 0, &broken), ROWLOCK_OK,
               "the only one need not be named");
     tap_is_int(rows_of(c, "administered"), 0, "none is left");
-    close_all(readers, READERS);
+    guests_close_all(readers, READERS);
 }
 
 static void attached(const struct contract *c, int permits)
 {
     struct guest readers[2];
-    open_all(readers, 2, c, "attached", permits);
+    guests_open_all(readers, 2, c, "attached", permits);
     guest_tries(&readers[0], ROWLOCK_OK, kind_name(permits));
     guest_tries(&readers[1], ROWLOCK_OK, "beside another");
     rowlock_db *db = must_open(c->url);
@@ -353,7 +335,7 @@ static void attached(const struct contract *c, int permits)
     tap_is_int(rows_of(c, "attached"), 0, "is gone too");
     close_locks(lock, wrong);
     rowlock_db_close(db);
-    close_all(readers, 2);
+    guests_close_all(readers, 2);
 }
 
 /* ---- the application's transaction */
@@ -399,7 +381,7 @@ static void guards_alone(struct shared_scene *s, int want, const char *what)
 /* A token that is not the newest any more guards as long as its row stands. */
 static void guarded(const struct contract *c, const char *isolation, int permits)
 {
-    struct shared_scene s;
+    CLOSED_BY(clear_scene) struct shared_scene s;
     set_scene(&s, c, isolation, permits);
     guest_tries(&s.holder, ROWLOCK_OK, "a grant beside others");
     guards_alone(&s, ROWLOCK_OK, "guards");
@@ -425,13 +407,12 @@ static void guarded(const struct contract *c, const char *isolation, int permits
               rowlock_break(s.writer.db, "tx shared", rowlock_lock_token(s.holder.lock), NULL),
               ROWLOCK_OK, "ours is broken");
     guards_alone(&s, ROWLOCK_LOST, "which is");
-    clear_scene(&s);
 }
 
 /* What is guarded keeps a writer out to the end of the transaction, lease or no lease. */
 static void guarded_beyond_its_lease(const struct contract *c, const char *isolation, int permits)
 {
-    struct shared_scene s;
+    CLOSED_BY(clear_scene) struct shared_scene s;
     set_scene(&s, c, isolation, permits);
     guest_tries(&s.holder, ROWLOCK_OK, "a grant for a moment");
     end_lease(c, s.holder.lock);
@@ -447,26 +428,23 @@ static void guarded_beyond_its_lease(const struct contract *c, const char *isola
     guards_alone(&s, ROWLOCK_LOST, "for ever");
     guest_tries(&s.other, ROWLOCK_OK, "even if somebody shares it");
     guards_alone(&s, ROWLOCK_LOST, "for ever");
-    clear_scene(&s);
 }
 
 /* What another process did not see may be done twice: a guard of any grant fails after that. */
 static void guarded_before_a_failover(const struct contract *c, int permits)
 {
-    struct shared_scene s;
+    CLOSED_BY(clear_scene) struct shared_scene s;
     set_scene(&s, c, scene_isolations(c)[0], permits);
     guest_tries(&s.holder, ROWLOCK_OK, "a grant");
     is_result(s.other.db, rowlock_raise_tokens(s.other.db, 10, NULL), ROWLOCK_OK,
               "tokens are raised");
     guards_alone(&s, ROWLOCK_LOST, "grants from before do not guard any more");
-    clear_scene(&s);
 }
 
 static void acquired_inside(const struct contract *c, const char *isolation, int permits)
 {
-    struct shared_scene s;
-    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-    how.permits = permits;
+    CLOSED_BY(clear_scene) struct shared_scene s;
+    rowlock_acquire_options how = *OPTIONS(acquire, .permits = permits);
     set_scene(&s, c, isolation, permits);
     guest_tries(&s.other, ROWLOCK_OK, "one is there");
     for (int commits = 1; commits >= 0; commits--) {
@@ -496,12 +474,11 @@ static void acquired_inside(const struct contract *c, const char *isolation, int
               "and who means another kind");
     tap_is_int(error_of(s.tx).transaction_over, 0, "the transaction can go on");
     scene_run(&s.begin, "COMMIT");
-    clear_scene(&s);
 }
 
 static void released_inside(const struct contract *c, const char *isolation, int permits)
 {
-    struct shared_scene s;
+    CLOSED_BY(clear_scene) struct shared_scene s;
     set_scene(&s, c, isolation, permits);
     guest_tries(&s.holder, ROWLOCK_OK, "one is there");
     guest_tries(&s.other, ROWLOCK_OK, "and another");
@@ -522,7 +499,6 @@ static void released_inside(const struct contract *c, const char *isolation, int
     scene_run(&s.begin, "COMMIT");
     rowlock_forget(s.other.lock);
     guest_tries(&s.writer, ROWLOCK_OK, "then a writer comes in");
-    clear_scene(&s);
 }
 
 void contract_shared(const struct contract *c)

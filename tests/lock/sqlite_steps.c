@@ -29,9 +29,7 @@ static int hold_up(unsigned what, void *context, void *statement, void *more)
         return 0;
     }
     step.held = true;
-    int64_t until = clock_ms() + slow_ms(LONG_MS);
-    while (!step.let_go && clock_ms() < until)
-        sleep_ms(1);
+    (void)EVENTUALLY(step.let_go);
     return 0;
 }
 

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * A grant that stalls between drawing its token and being there, and rows that another transaction has
- * locked: tries come back at once, tokens stay in order, other names are not disturbed.
- */
+ * locked: tries come back at once, tokens stay in order, other names are not disturbed. */
 #include "contract.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 
 enum { TTL_MS = 60000, STALL_MS = 300, AT_ONCE_MS = 10000 };
@@ -49,17 +47,9 @@ static int prompt_try(rowlock_lock *lock, const char *what)
     return result;
 }
 
-struct slow {
-    rowlock_lock *lock;
-    atomic_bool over;
-};
-
-static int acquire_slowly(void *argument)
+static int acquire_slowly(void *lock)
 {
-    struct slow *slow = argument;
-    int result = try_lock(slow->lock, TTL_MS);
-    slow->over = true;
-    return result;
+    return try_lock(lock, TTL_MS);
 }
 
 static void stalled_grant(const struct contract *c, const char *url)
@@ -73,17 +63,16 @@ static void stalled_grant(const struct contract *c, const char *url)
     /* The first grant of a name ever, one where its counter is there, one over an expired row. */
     static const char *const kinds[] = {"of a new name", "of a known name", "of an expired lock"};
     for (int i = 0; i < 3; i++) {
-        struct slow stalling = {.lock = stalled};
         raw_run(c->raw, gate, "%s", c->begin);
         raw_run(c->raw, gate, "SELECT id FROM stalling_gate WHERE id = 1 %s", c->lock);
-        struct helper *helper = helper_start(acquire_slowly, &stalling);
+        struct helper *helper = helper_start(acquire_slowly, stalled);
         tap_ok(somebody_waits(c), "a grant waits before its gate");
         is_result(quick, prompt_try(same, "a try beside a stalled grant"), ROWLOCK_BUSY,
                   "a grant %s stalls: others are told BUSY", kinds[i]);
         tap_is_int(rowlock_lock_holder(same, &holder), ROWLOCK_NONE, "and no holder can be named");
         is_result(quick, prompt_try(other, "another name"), ROWLOCK_OK, "other names are granted");
         is_result(quick, rowlock_release(other), ROWLOCK_OK, "and released");
-        tap_ok(!stalling.over, "it did stall");
+        tap_ok(!helper_ended(helper), "it did stall");
         raw_run(c->raw, gate, "COMMIT");
         is_result(slow, helper_join(helper), ROWLOCK_OK, "then the stalled grant is there");
         tap_ok(rowlock_lock_token(stalled) > token, "its token is higher than the one before");
@@ -129,93 +118,6 @@ static void lease_shorter_than_the_stall(const char *url)
         remaining_ms = rowlock_lock_remaining_ms(lock);
     }
     tap_ok(remaining_ms > 0, "so that time remains of it");
-}
-
-/* Everyone notes the tokens he is given while he holds the lock: that is the order of grants. */
-struct turns {
-    const char *url;
-    pthread_mutex_t guard;
-    int64_t tokens[5000];
-    int count;
-    atomic_int unexpected;
-    atomic_bool over;
-};
-
-static int take_turn(struct turns *turns, rowlock_db *db, rowlock_lock *lock)
-{
-    int result = wait_lock(lock, TTL_MS, 20);
-    if (result == ROWLOCK_OK) {
-        pthread_mutex_lock(&turns->guard);
-        if (turns->count < 5000)
-            turns->tokens[turns->count++] = rowlock_lock_token(lock);
-        pthread_mutex_unlock(&turns->guard);
-        result = rowlock_release(lock) == ROWLOCK_OK ? 1 : 0;
-    } else {
-        result = result == ROWLOCK_BUSY || result == ROWLOCK_TIMEOUT ? 2 : 0;
-    }
-    if (result == 0) {
-        turns->unexpected++;
-        tap_note("%s", why(db));
-    }
-    return result;
-}
-
-static int come_and_go(void *argument)
-{
-    struct turns *turns = argument;
-    OWNED(db) rowlock_db *db = must_open(turns->url);
-    OWNED(lock) rowlock_lock *lock = must_lock(db, "turns");
-    int granted = 0;
-    while (!turns->over) {
-        granted += take_turn(turns, db, lock) == 1;
-        sleep_ms(2);
-    }
-    return granted;
-}
-
-static int count_turns(struct turns *turns)
-{
-    pthread_mutex_lock(&turns->guard);
-    int count = turns->count;
-    pthread_mutex_unlock(&turns->guard);
-    return count;
-}
-
-/* The slow owner stays away until somebody else has had a turn, so that stalled and quick grants do
- * follow each other, on a machine of any speed. */
-static void let_others(struct turns *turns, int64_t give_up)
-{
-    int before = count_turns(turns);
-    while (count_turns(turns) == before && clock_ms() < give_up)
-        sleep_ms(2);
-}
-
-static void tokens_in_order(const char *url)
-{
-    enum { OTHERS = 3, STALLS = 3 };
-    static struct turns turns = {.guard = PTHREAD_MUTEX_INITIALIZER};
-    struct helper *others[OTHERS];
-    turns.url = url;
-    OWNED(db) rowlock_db *db = must_open_as(url, SLOW);
-    OWNED(lock) rowlock_lock *lock = must_lock(db, "turns");
-    for (int i = 0; i < OTHERS; i++)
-        others[i] = helper_start(come_and_go, &turns);
-    int stalls = 0, granted = 0;
-    int64_t give_up = clock_ms() + slow_ms(30000);
-    while (stalls < STALLS && clock_ms() < give_up) {
-        stalls += take_turn(&turns, db, lock) == 1;
-        let_others(&turns, give_up);
-    }
-    turns.over = true;
-    for (int i = 0; i < OTHERS; i++)
-        granted += helper_join(others[i]);
-    int inversions = 0;
-    for (int i = 1; i < turns.count; i++)
-        inversions += turns.tokens[i] <= turns.tokens[i - 1];
-    tap_is_int(stalls, STALLS, "a slow owner gets his turns among quick ones");
-    tap_ok(granted >= 2, "and they get theirs (%d)", granted);
-    tap_is_int(inversions, 0, "tokens increase strictly in the order of %d grants", turns.count);
-    tap_is_int(turns.unexpected, 0, "and nobody sees anything but OK, BUSY and TIMEOUT");
 }
 
 /* What another transaction has locked is BUSY, and not waited for. */
@@ -330,7 +232,6 @@ void contract_stalls(const struct contract *c)
         make_slow(c);
         stalled_grant(c, url);
         lease_shorter_than_the_stall(url);
-        tokens_in_order(url);
         locked_rows(c, url);
     } else {
         paused_writer(c, url);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Acquiring without blocking, as event loops do: two at once under one poll(), and what else may be done
- * with their handles meanwhile.
- */
+ * with their handles meanwhile. */
 #include "crowd.h"
 
 #include <poll.h>
@@ -49,7 +48,7 @@ static bool in_queue(struct guest *g)
 
 static void free_lock(const struct contract *c)
 {
-    struct guest g;
+    CLOSED_BY(guest_close) struct guest g;
     guest_open(&g, c, "started", 0);
     tap_is_int(rowlock_acquire_fd(g.lock), -1, "nothing started, nothing to poll");
     is_result(g.db, rowlock_acquire_step(g.lock), ROWLOCK_EMISUSE, "nor to step");
@@ -66,13 +65,12 @@ static void free_lock(const struct contract *c)
     g.how.ttl_ms = 1;
     is_result(g.db, begin(&g), ROWLOCK_EINVAL, "what is not acceptable is not started");
     tap_is_int(rowlock_acquire_fd(g.lock), -1, "so there is nothing to poll");
-    guest_close(&g);
 }
 
 /* The wait has ended when the cancel comes. */
 static void cancelled_too_late(const struct contract *c)
 {
-    struct guest holder, g;
+    CLOSED_BY(guest_close) struct guest holder, g;
     guests_open(c, "cancelled too late", 0, &holder, &g, NULL);
     is_result(g.db, begin(&g), ROWLOCK_OK, "a free lock, started");
     struct pollfd fd = {.fd = rowlock_acquire_fd(g.lock), .events = POLLIN};
@@ -89,13 +87,6 @@ static void cancelled_too_late(const struct contract *c)
     rowlock_cancel(g.db);
     is_result(g.db, begin(&g), ROWLOCK_OK, "started after a cancel");
     is_result(g.db, finish(&g), ROWLOCK_CANCELLED, "which ends it");
-    guests_close(&g, &holder, NULL);
-}
-
-static bool both_stand(void *context)
-{
-    struct guest *guests = context;
-    return in_queue(&guests[0]) && in_queue(&guests[1]);
 }
 
 /* Two locks that others hold, one event loop. */
@@ -109,7 +100,7 @@ static void two_at_once(const struct contract *c)
         guest_tries(&holders[i], ROWLOCK_OK, "a lock is held");
         is_result(guests[i].db, begin(&guests[i]), ROWLOCK_OK, "another starts to acquire it");
     }
-    tap_ok(comes_true(both_stand, guests), "both stand in line");
+    tap_ok(EVENTUALLY(in_queue(&guests[0]) && in_queue(&guests[1])), "both stand in line");
     for (int i = 0; i < TWO; i++)
         tap_is_int(rowlock_acquire_step(guests[i].lock), ROWLOCK_PENDING, "and have no answer yet");
     for (int i = TWO - 1; i >= 0; i--) {
@@ -119,28 +110,22 @@ static void two_at_once(const struct contract *c)
         tap_is_int(result, ROWLOCK_OK, "he gets it");
         tap_is_int(ticket_of(&guests[i]), 0, "and leaves the line");
     }
-    for (int i = 0; i < TWO; i++) {
+    for (int i = 0; i < TWO; i++)
         is_result(guests[i].db, rowlock_verify(guests[i].lock), ROWLOCK_OK, "the handle works");
-        guest_close(&guests[i]);
-        guest_close(&holders[i]);
-    }
-}
-
-static bool stands(void *context)
-{
-    return in_queue(context);
+    guests_close_all(guests, TWO);
+    guests_close_all(holders, TWO);
 }
 
 /* Everything else is turned away while it goes on. */
 static void belongs_to_it(const struct contract *c)
 {
-    struct guest holder, g;
+    CLOSED_BY(guest_close) struct guest holder, g;
     int refused = 0;
     guests_open(c, "busy handle", 0, &holder, &g, NULL);
-    rowlock_lock *other = must_lock(g.db, "another of it");
+    OWNED(lock) rowlock_lock *other = must_lock(g.db, "another of it");
     guest_tries(&holder, ROWLOCK_OK, "a lock is held");
     is_result(g.db, begin(&g), ROWLOCK_OK, "another starts to acquire it");
-    tap_ok(comes_true(stands, &g), "and stands in line");
+    tap_ok(EVENTUALLY(in_queue(&g)), "and stands in line");
     refused += guest_try(&g) == ROWLOCK_EMISUSE;
     refused += begin(&g) == ROWLOCK_EMISUSE;
     refused += rowlock_acquire_start(other, NULL) == ROWLOCK_EMISUSE;
@@ -150,8 +135,7 @@ static void belongs_to_it(const struct contract *c)
     refused += rowlock_list(g.db, NULL, ignore_grant, NULL) == ROWLOCK_EMISUSE;
     refused += rowlock_sweep(g.db, NULL, NULL) == ROWLOCK_EMISUSE;
     tap_is_int(refused, 8, "every other call is turned away");
-    rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db_error(g.db, &err);
+    rowlock_error err = error_of(g.db);
     tap_is_int(err.code, ROWLOCK_EMISUSE, "and the error says why: %s", err.text);
     tap_is_int(rowlock_acquire_step(other), ROWLOCK_EMISUSE, "another handle steps nothing");
     tap_is_int(rowlock_acquire_step(g.lock), ROWLOCK_PENDING, "this one waits");
@@ -168,8 +152,6 @@ static void belongs_to_it(const struct contract *c)
     rowlock_grant met = ROWLOCK_GRANT_INIT;
     tap_is_int(rowlock_lock_holder(g.lock, &met), ROWLOCK_OK, "and it is known");
     tap_is_int(met.token, rowlock_lock_token(holder.lock), "by whom");
-    rowlock_lock_close(other);
-    guests_close(&g, &holder, NULL);
 }
 
 static void closed_meanwhile(const struct contract *c, bool lock_first)
@@ -178,7 +160,7 @@ static void closed_meanwhile(const struct contract *c, bool lock_first)
     guests_open(c, "closed loop", 0, &holder, &g, NULL);
     guest_tries(&holder, ROWLOCK_OK, "a lock is held");
     is_result(g.db, begin(&g), ROWLOCK_OK, "another starts to acquire it");
-    tap_ok(comes_true(stands, &g), "and stands in line");
+    tap_ok(EVENTUALLY(in_queue(&g)), "and stands in line");
     if (lock_first)
         rowlock_lock_close(g.lock);
     rowlock_db_close(g.db);
@@ -194,7 +176,7 @@ static void closed_meanwhile(const struct contract *c, bool lock_first)
 /* What the options point to may be gone before it is written. */
 static void options_are_copied(const struct contract *c)
 {
-    struct guest holder, g;
+    CLOSED_BY(guest_close) struct guest holder, g;
     rowlock_grant met = ROWLOCK_GRANT_INIT;
     char note[30] = "a note that is copied";
     guests_open(c, "copied", 0, &holder, &g, NULL);
@@ -203,13 +185,12 @@ static void options_are_copied(const struct contract *c)
     is_result(g.db, begin(&g), ROWLOCK_OK, "another starts to acquire it");
     memset(note, 'x', sizeof note - 1);
     memset(&g.how, 'x', sizeof g.how);
-    tap_ok(comes_true(stands, &g), "and stands in line");
+    tap_ok(EVENTUALLY(in_queue(&g)), "and stands in line");
     guest_releases(&holder, ROWLOCK_OK, "it is released");
     is_result(g.db, finish(&g), ROWLOCK_OK, "and granted");
     guest_tries(&holder, ROWLOCK_BUSY, "whom one meets");
     tap_is_int(rowlock_lock_holder(holder.lock, &met), ROWLOCK_OK, "has");
     tap_is_str(met.note, "a note that is copied", "the note that it was started with");
-    guests_close(&g, &holder, NULL);
 }
 
 void contract_start(const struct contract *c)

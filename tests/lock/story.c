@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Telling stories; see story.h.
- */
+ * Telling stories; see story.h. */
 #include "story.h"
 
 #include "quick.h"

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * A story of one handle, told as a table: each row is a call or a look, what the scripted database
- * answers to it, and what must come of it. See backend_script.h for the answers.
- */
+ * answers to it, and what must come of it. See backend_script.h for the answers. */
 #ifndef STORY_H
 #define STORY_H
 

@@ -2,8 +2,7 @@
  *
  * What a holder is told of his lease by the clock: the state at each moment, and the descriptor that
  * becomes readable when the state gets worse. How a keeper changes it is in test_keeper.c. Where a
- * descriptor has to fire, the clock is the real one, ahead of it by what a test lets pass.
- */
+ * descriptor has to fire, the clock is the real one, ahead of it by what a test lets pass. */
 #include "quick.h"
 #include "story.h"
 #include "tap.h"
@@ -118,9 +117,7 @@ static const struct story_row states[] = {
 
 static void margin(int64_t ttl_ms, int64_t asked_ms, int64_t margin_ms)
 {
-    rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-    options.ttl_ms = ttl_ms;
-    options.margin_ms = asked_ms;
+    rowlock_acquire_options options = *OPTIONS(acquire, .ttl_ms = ttl_ms, .margin_ms = asked_ms);
     frozen();
     tap_is_int(rowlock_acquire(story.lock, &options), ROWLOCK_OK, "a lease of %d ms", (int)ttl_ms);
     script_pass_ms(ttl_ms - margin_ms - 1);
@@ -229,14 +226,12 @@ static void note_told(void *context, rowlock_lock *whose, rowlock_state state)
 
 static void kept_for(int64_t ttl_ms, void (*begin)(void))
 {
-    rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
     begin();
     told_jeopardy = told_lost = 0;
     if (rowlock_keeper_open("sqlite:script", NULL, &story.keeper, NULL) != ROWLOCK_OK)
         tap_ok(false, "a keeper is opened");
-    options.ttl_ms = ttl_ms;
-    options.keeper = story.keeper;
-    options.on_state = note_told;
+    rowlock_acquire_options options =
+        *OPTIONS(acquire, .ttl_ms = ttl_ms, .keeper = story.keeper, .on_state = note_told);
     tap_is_int(rowlock_acquire(story.lock, &options), ROWLOCK_OK, "a lock is kept");
 }
 
@@ -257,18 +252,10 @@ static void kept_long(void)
 static int64_t told_when_back(int64_t unused)
 {
     hanging = false;
-    for (int64_t until = clock_ms() + PATIENCE_MS; !told_lost && clock_ms() < until;)
-        sleep_ms(1);
-    return told_lost + unused;
+    return EVENTUALLY(told_lost == 1) + unused;
 }
 
-static int64_t hangs_soon(int64_t unused)
-{
-    for (int64_t until = clock_ms() + PATIENCE_MS; !hung && clock_ms() < until;)
-        sleep_ms(1);
-    return hung + unused;
-}
-
+CALL(hangs_soon, EVENTUALLY(hung));
 CALL(hangs_untold, hung &&told_jeopardy + told_lost == 0);
 
 static const struct story_row kept[] = {

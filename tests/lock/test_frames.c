@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Transactions of core's own, and savepoints inside of others: what each failure of each frame leaves
- * behind. Attempts that are run again are in test_retry.c.
- */
+ * behind. Attempts that are run again are in test_retry.c. */
 #include "backend_script.h"
 #include "quick.h"
 #include "rows/rows.h"
@@ -155,8 +154,7 @@ static rowlock_value keys[ROWS_MAX], values[ROWS_MAX];
 
 static int update_all(void)
 {
-    rowlock_change_options how = ROWLOCK_CHANGE_OPTIONS_INIT;
-    how.all_or_nothing = 1;
+    rowlock_change_options how = *OPTIONS(change, .all_or_nothing = 1);
     for (size_t i = 0; i < ROWS_MAX; i++) {
         keys[i] = rowlock_int((int64_t)i + 1);
         values[i] = rowlock_null();
@@ -241,8 +239,7 @@ static void test_commit(void)
     all_are(ROWLOCK_UNDONE, "nothing was done");
     script_always(OP_COMMIT, FAILS(RLK_CONTENTION));
     tap_is_int(update_all(), ROWLOCK_ESERVER, "races that are lost all the time");
-    rowlock_error error = ROWLOCK_ERROR_INIT;
-    rowlock_db_error(db, &error);
+    rowlock_error error = error_of(db);
     tap_is_int(error.transaction_over, 0, "in a transaction that nobody else has");
     tap_is_int(error.retryable, 1, "which may go well later");
     tap_ok(script_count(OP_COMMIT) > 8, "it was tried until the statement's time was over");

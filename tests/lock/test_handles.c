@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Handles in the wrong hands: NULL, without their database, of another process; and the sizes of
- * the structs that programs are compiled with.
- */
+ * the structs that programs are compiled with. */
 #include "backend_script.h"
 #include "quick.h"
 #include "tap.h"
@@ -121,12 +120,11 @@ static int in_child(void *argument)
         return 2;
     if (script_count(OP_CLOSE) != 1 || !script.closed_in_child)
         return 3;
-    rowlock_db *own = script_open(NULL);
+    OWNED(db) rowlock_db *own = script_open(NULL);
     rowlock_lock *lock = must_lock(own, "nightly");
     if (rowlock_acquire(lock, NULL) != ROWLOCK_OK)
         return 4;
     rowlock_lock_close(lock);
-    rowlock_db_close(own);
     return 0;
 }
 

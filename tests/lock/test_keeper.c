@@ -3,8 +3,7 @@
  * A keeper that renews in the background: when, how many at once, what it makes of failures, and that it
  * gets in nobody's way. The clock stands still but where a row lets it go on; the keeper's thread, which
  * sleeps by the real one, looks again soon. What a holder is told by the clock alone is in test_deadline.c,
- * what rivals and the tables see of a keeper in keeper.c.
- */
+ * what rivals and the tables see of a keeper in keeper.c. */
 #include "fail_alloc.h"
 #include "quick.h"
 #include "story.h"
@@ -44,8 +43,7 @@ static rowlock_keeper *open_keeper(void)
 {
     rowlock_keeper *k = NULL;
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    options.reconnect_ms = -1;
+    rowlock_db_options options = *OPTIONS(db, .reconnect_ms = -1);
     if (rowlock_keeper_open("sqlite:script", &options, &k, &err) != ROWLOCK_OK)
         tap_ok(false, "a keeper is opened: %s", err.text);
     return k;
@@ -86,38 +84,10 @@ static void keeping(void)
 
 /* ---- calls and looks; those with "soon" wait for what the keeper's thread is about to do */
 
-static bool soon(bool (*is_so)(int64_t wanted), int64_t wanted)
-{
-    int64_t until = clock_ms() + slow_ms(60000);
-    while (!is_so(wanted) && clock_ms() < until)
-        sleep_ms(1);
-    return is_so(wanted);
-}
-
-static bool has_asked(int64_t times)
-{
-    return script_count(OP_RENEW_ALL) >= times;
-}
-
-static bool has_told(int64_t states)
-{
-    return told == states;
-}
-
-static bool has_left(int64_t ms)
-{
-    return rowlock_lock_remaining_ms(story.lock) == ms;
-}
-
-static bool is_in_state(int64_t state)
-{
-    return its_state(0) == state;
-}
-
-CALL(asked_soon, soon(has_asked, with));
-CALL(told_soon, soon(has_told, with));
-CALL(left_soon, soon(has_left, with));
-CALL(state_soon, soon(is_in_state, with));
+CALL(asked_soon, EVENTUALLY(script_count(OP_RENEW_ALL) >= with));
+CALL(told_soon, EVENTUALLY(told == with));
+CALL(left_soon, EVENTUALLY(rowlock_lock_remaining_ms(story.lock) == with));
+CALL(state_soon, EVENTUALLY(its_state(0) == with));
 CALL(renewed_soon, asked_soon(with) && left_soon(TTL_MS));
 
 /* Time: the keeper may do what it should not. A late keeper is a fault that is missed, and none that
@@ -367,18 +337,13 @@ static void block_told(void *context, rowlock_lock *whose, rowlock_state state)
         block();
 }
 
-static bool is_blocked(int64_t wanted)
-{
-    return blocked == (wanted != 0);
-}
-
 CALL(under_way, blocked);
 
 static int64_t goes_on(int64_t unused)
 {
     (void)unused;
     blocking = false;
-    return soon(is_blocked, false);
+    return EVENTUALLY(!blocked);
 }
 
 static void in_flight(void)
@@ -387,7 +352,7 @@ static void in_flight(void)
     blocking = true;
     script_hook(block_renewals);
     script_pass_ms(THIRD_MS);
-    tap_ok(soon(is_blocked, true), "the keeper's statement is under way");
+    tap_ok(EVENTUALLY(blocked), "the keeper's statement is under way");
 }
 
 /* Its answer will be that the grant is gone. */
@@ -399,7 +364,7 @@ static void gone_in_flight(void)
     script_always(OP_VERIFY, ANSWER(.missing = true));
     script_hook(block_renewals);
     script_pass_ms(THIRD_MS);
-    tap_ok(soon(is_blocked, true), "the keeper's statement is under way");
+    tap_ok(EVENTUALLY(blocked), "the keeper's statement is under way");
 }
 
 /* Another lease, renewed after whatever was under way: that has landed then. Returns how many leases were
@@ -541,7 +506,7 @@ static void leave_while_told(int (*leave)(void *), const char *what)
                "a lock is kept");
     script_always(OP_RENEW_ALL, FAILS(RLK_DENIED));
     script_pass_ms(THIRD_MS);
-    tap_ok(soon(is_blocked, true), "its callback runs");
+    tap_ok(EVENTUALLY(blocked), "its callback runs");
     struct helper *helper = helper_start(leave, story.lock);
     /* Time: it may return too early. A late one is missed, and not reported. */
     sleep_ms(100);
@@ -566,7 +531,7 @@ static void test_acquire_while_told(void)
                                                           .on_state = block_told}),
                ROWLOCK_OK, "a lock with a long lease");
     script_pass_ms(50);
-    tap_ok(soon(is_blocked, true), "whose callback takes its time");
+    tap_ok(EVENTUALLY(blocked), "whose callback takes its time");
     tap_is_int(keeps(0), ROWLOCK_OK, "meanwhile another lock is kept");
     tap_ok(goes_on(0), "the callback ends");
     /* Time: the keeper is mostly asleep by then. One that is not must see the same. */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Several locks at once: in which steps, in which queue a caller waits, and what lost and late answers leave
- * behind. What is granted, to whom and when, is in many.c.
- */
+ * behind. What is granted, to whom and when, is in many.c. */
 #include "backend_script.h"
 #include "quick.h"
 #include "tap.h"
@@ -41,9 +40,7 @@ static void end(void)
 
 static int get_all(int64_t wait_ms)
 {
-    rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-    options.ttl_ms = TTL_MS;
-    options.wait_ms = wait_ms;
+    rowlock_acquire_options options = *OPTIONS(acquire, .ttl_ms = TTL_MS, .wait_ms = wait_ms);
     return rowlock_acquire_all(locks, THREE, &options, &which);
 }
 
@@ -238,9 +235,7 @@ static void test_late(struct script_answer second, int64_t wait_ms, int want, co
 
 static int get_all_kept(rowlock_keeper *keeper)
 {
-    rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-    options.ttl_ms = 600;
-    options.keeper = keeper;
+    rowlock_acquire_options options = *OPTIONS(acquire, .ttl_ms = 600, .keeper = keeper);
     return rowlock_acquire_all(locks, THREE, &options, &which);
 }
 
@@ -253,14 +248,6 @@ static rowlock_keeper *begin_kept(struct script_answer meta)
     db = script_open(NULL);
     open_locks();
     return keeper;
-}
-
-static bool kept_together(void)
-{
-    int64_t until = clock_ms() + slow_ms(60000);
-    while (script_leases(0) < 0 && clock_ms() < until)
-        sleep_ms(1);
-    return script_leases(0) == THREE;
 }
 
 static void test_keeper(void)
@@ -276,7 +263,7 @@ static void test_keeper(void)
     tap_is_int(script_count(OP_RENEW_ALL), 0, "keeps nothing");
     tap_is_int(get_all_kept(keeper), ROWLOCK_OK, "three locks with a keeper");
     script_pass_ms(200);
-    tap_ok(kept_together(), "are kept, in one statement");
+    tap_ok(EVENTUALLY(script_leases(0) == THREE), "are kept, in one statement");
     end();
     rowlock_keeper_close(keeper);
     keeper = begin_kept(ANSWER(.identity = "another"));

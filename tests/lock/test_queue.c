@@ -2,8 +2,7 @@
  *
  * Standing in line: which steps are taken in which order, when a waiter looks again, that no release is slept
  * through, and that no ticket stays behind. The clock stands still but where core waits. Several locks at once
- * are in test_many.c, ends and cancels of a wait in test_wait.c.
- */
+ * are in test_many.c, ends and cancels of a wait in test_wait.c. */
 #include "backend_script.h"
 #include "quick.h"
 #include "tap.h"
@@ -16,8 +15,7 @@ static rowlock_lock *lock;
 
 static void begin_as(const char *owner)
 {
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    options.owner = owner;
+    rowlock_db_options options = *OPTIONS(db, .owner = owner);
     script_reset();
     db = script_open(&options);
     lock = must_lock(db, "nightly");

@@ -15,14 +15,7 @@ static const char *text_kept(void)
     return err.text;
 }
 
-/* What the error of the last failure says. */
-static int told_of_lost_answer(void)
-{
-    rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db_error(story.db, &err);
-    return err.answer_lost;
-}
-CALL(answer_lost, told_of_lost_answer());
+CALL(answer_lost, error_of(story.db).answer_lost);
 
 /* ---- acquire */
 
@@ -33,8 +26,7 @@ CALL(request_is_positive, script.requests[0] > 0);
 
 static void never_reconnecting(void)
 {
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    options.reconnect_ms = -1;
+    rowlock_db_options options = *OPTIONS(db, .reconnect_ms = -1);
     script_reset();
     story.db = script_open(&options);
     story.lock = must_lock(story.db, "nightly");
@@ -419,9 +411,8 @@ static void test_list_pages(void)
 
 static void test_sweep_batches(void)
 {
-    rowlock_sweep_options options = ROWLOCK_SWEEP_OPTIONS_INIT;
     rowlock_sweep_report report = ROWLOCK_SWEEP_REPORT_INIT;
-    options.batch = 10;
+    rowlock_sweep_options options = *OPTIONS(sweep, .batch = 10);
     opened();
     script_next(OP_SWEEP, ANSWER(.rows = 10));
     script_next(OP_SWEEP, FAILS(RLK_CONTENTION));

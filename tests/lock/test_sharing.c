@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Shared and counted grants where no server can be made to answer so: a grant of unknown kind, guards, and long lines as administrators see them. The rest is in shared.c and
- * counted.c.
- */
+ * counted.c. */
 #include "quick.h"
 #include "story.h"
 #include "tap.h"
@@ -11,9 +10,7 @@ enum { TTL_MS = 600 };
 
 static void holding_for(int32_t permits)
 {
-    rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-    options.ttl_ms = TTL_MS;
-    options.permits = permits;
+    rowlock_acquire_options options = *OPTIONS(acquire, .ttl_ms = TTL_MS, .permits = permits);
     jumping();
     if (rowlock_acquire(story.lock, &options) != ROWLOCK_OK || releases(0) != ROWLOCK_OK ||
         rowlock_acquire(story.lock, &options) != ROWLOCK_OK)
@@ -90,10 +87,9 @@ static const struct story_row guarding[] = {
 
 static void test_tx_acquire(void)
 {
-    rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
     opened();
     enter_transaction();
-    options.permits = 3;
+    rowlock_acquire_options options = *OPTIONS(acquire, .permits = 3);
     script_next(OP_ACQUIRE, ANSWER(.outcome = RLK_BEHIND));
     tap_is_int(rowlock_tx_acquire(story.lock, story.tx, &options), ROWLOCK_BUSY,
                "others stand in line");

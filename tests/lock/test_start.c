@@ -76,9 +76,8 @@ static void end(void)
 
 static int start(rowlock_lock *which)
 {
-    rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-    options.ttl_ms = TTL_MS;
-    options.wait_ms = ROWLOCK_FOREVER;
+    rowlock_acquire_options options =
+        *OPTIONS(acquire, .ttl_ms = TTL_MS, .wait_ms = ROWLOCK_FOREVER);
     return rowlock_acquire_start(which, &options);
 }
 
@@ -172,7 +171,6 @@ static int start_with(rowlock_acquire_options options)
 
 static void test_results(void)
 {
-    rowlock_error err = ROWLOCK_ERROR_INIT;
     begin();
     rowlock_lock *there = must_attach(db, "weekly", "me", 5);
     tap_is_int(start_with((rowlock_acquire_options){.wait_ms = 0}), ROWLOCK_BUSY, "a try");
@@ -182,7 +180,7 @@ static void test_results(void)
                "another kind");
     script_next(OP_ACQUIRE, FAILS(RLK_DENIED));
     tap_is_int(start_with((rowlock_acquire_options){.wait_ms = 0}), ROWLOCK_EDENIED, "a failure");
-    rowlock_db_error(db, &err);
+    rowlock_error err = error_of(db);
     tap_ok(err.code == ROWLOCK_EDENIED && strcmp(err.action, "acquire lock 'nightly'") == 0,
            "whose facts the handle has: %s", err.action);
     int result = start(there);
@@ -240,7 +238,6 @@ static int misused(rowlock_lock *which)
 static void test_others_are_turned_away(void)
 {
     begin();
-    rowlock_error err = ROWLOCK_ERROR_INIT;
     rowlock_lock *other = must_lock(db, "other");
     rowlock_db *tx = script_adopt();
     start_halted(OP_AWAIT);
@@ -258,7 +255,7 @@ static void test_others_are_turned_away(void)
            "the lock is not held as far as anybody can say");
     tap_ok(rowlock_acquire_step(other) == ROWLOCK_EMISUSE && rowlock_acquire_fd(other) == -1,
            "for others nothing was started, and there is no descriptor");
-    rowlock_db_error(db, &err);
+    rowlock_error err = error_of(db);
     tap_is_int(err.code, ROWLOCK_EMISUSE, "the thread's error is not read: %s", err.text);
     tap_is_str(script_calls(), "", "nothing was sent beside it");
     let_go();
@@ -303,20 +300,16 @@ static void ask_for_long(void *context, rowlock_lock *whose, rowlock_state state
 static void test_callback_asks_meanwhile(void)
 {
     rowlock_keeper *keeper = NULL;
-    rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
     begin();
     script_always(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
     script_always(OP_RENEW_ALL, FAILS(RLK_DENIED));
     rowlock_lock *kept = must_lock(db, "kept");
     asking_enough = asked_once = false;
-    options.on_state = ask_for_long;
-    options.ttl_ms = 300;
+    rowlock_acquire_options options = *OPTIONS(acquire, .on_state = ask_for_long, .ttl_ms = 300);
     tap_is_int(rowlock_keeper_open("sqlite:script", NULL, &keeper, NULL), ROWLOCK_OK, "a keeper");
     options.keeper = keeper;
     tap_is_int(rowlock_acquire(kept, &options), ROWLOCK_OK, "keeps another lock");
-    int64_t until = clock_ms() + slow_ms(10000);
-    while (!asked_once && clock_ms() < until)
-        sleep_ms(1);
+    (void)EVENTUALLY(asked_once);
     int good = 0;
     for (int i = 0; i < 50; i++) {
         good += start(lock) == ROWLOCK_OK && finish(lock) == ROWLOCK_OK;

@@ -2,8 +2,7 @@
  *
  * Fencing tokens: strictly increasing for a name, whatever became of the grant before; and break,
  * which exists to fence a holder out. Many clients drawing tokens at once are in each_load.c, counters
- * that are folded in sweep.c.
- */
+ * that are folded in sweep.c. */
 #include "contract.h"
 
 enum { TTL_MS = 30000 };

@@ -2,8 +2,7 @@
  *
  * What becomes a part of the application's own transaction: here grants and releases that commit with its
  * work; guards and fences are in files of their own. Adopted connections that are used between
- * transactions are in adopt.c.
- */
+ * transactions are in adopt.c. */
 #include "crowd.h"
 #include "scene.h"
 
@@ -17,7 +16,7 @@ static int tx_try(const struct scene *s)
 static void acquire_commits(const struct contract *c, const char *isolation, bool shared)
 {
     int64_t last = 0, when = 0;
-    struct scene s = scene_open(c, isolation, "tx acquire", shared);
+    CLOSED_BY(scene_close) struct scene s = scene_open(c, isolation, "tx acquire", shared);
     rowlock_grant holder = ROWLOCK_GRANT_INIT;
     db_exec(c->raw, c->url, "DELETE FROM rowlock_tokens WHERE name = '%s'", s.name);
     scene_begin(&s);
@@ -41,12 +40,11 @@ static void acquire_commits(const struct contract *c, const char *isolation, boo
     is_result(s.own, rowlock_renew(s.lock, 0), ROWLOCK_OK, "the holder renews");
     is_result(s.own, rowlock_release(s.lock), ROWLOCK_OK, "and releases");
     scene_taken_over(&s, token);
-    scene_close(&s);
 }
 
 static void acquire_rolled_back(const struct contract *c, const char *isolation, bool shared)
 {
-    struct scene s = scene_open(c, isolation, "tx undone", shared);
+    CLOSED_BY(scene_close) struct scene s = scene_open(c, isolation, "tx undone", shared);
     int64_t before = scene_hold(&s);
     is_result(s.own, rowlock_release(s.lock), ROWLOCK_OK, "released again");
     scene_begin(&s);
@@ -70,12 +68,11 @@ static void acquire_rolled_back(const struct contract *c, const char *isolation,
     is_result(s.rival, rowlock_release(s.wanted), ROWLOCK_OK, "released");
     scene_hold(&s);
     tap_ok(rowlock_lock_token(s.lock) > undone, "the handle can have it again");
-    scene_close(&s);
 }
 
 static void acquire_expired(const struct contract *c, const char *isolation, bool shared)
 {
-    struct scene s = scene_open(c, isolation, "tx take over", shared);
+    CLOSED_BY(scene_close) struct scene s = scene_open(c, isolation, "tx take over", shared);
     is_result(s.rival, try_lock(s.wanted, TTL_MS), ROWLOCK_OK, "another's lock");
     int64_t token = rowlock_lock_token(s.wanted);
     end_lease(c, s.wanted);
@@ -85,12 +82,11 @@ static void acquire_expired(const struct contract *c, const char *isolation, boo
     scene_run(&s, "COMMIT");
     is_result(s.rival, rowlock_release(s.wanted), ROWLOCK_LOST, "the old holder has lost it");
     is_result(s.own, rowlock_release(s.lock), ROWLOCK_OK, "the new one has it");
-    scene_close(&s);
 }
 
 static void acquire_busy(const struct contract *c, const char *isolation, bool shared)
 {
-    struct scene s = scene_open(c, isolation, "tx busy", shared);
+    CLOSED_BY(scene_close) struct scene s = scene_open(c, isolation, "tx busy", shared);
     rowlock_grant holder = ROWLOCK_GRANT_INIT;
     is_result(s.rival, try_lock(s.wanted, TTL_MS), ROWLOCK_OK, "another holds it");
     scene_begin(&s);
@@ -109,19 +105,17 @@ static void acquire_busy(const struct contract *c, const char *isolation, bool s
         scene_begin(&s);
     }
     scene_goes_on(&s, s.tx, "BUSY");
-    scene_close(&s);
 }
 
 static void acquire_refused(const struct contract *c)
 {
     struct scene s = scene_open(c, scene_isolations(c)[0], "tx refused", false);
-    rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
     is_result(s.tx, tx_try(&s), ROWLOCK_EMISUSE, "no transaction, no grant in it");
     is_result(s.own, rowlock_tx_acquire(s.lock, s.own, NULL), ROWLOCK_EMISUSE,
               "nor on a connection of ours");
     is_result(s.tx, rowlock_tx_release(s.lock, s.tx), ROWLOCK_EMISUSE, "nor a release");
     scene_begin(&s);
-    options.wait_ms = 1;
+    rowlock_acquire_options options = *OPTIONS(acquire, .wait_ms = 1);
     is_result(s.tx, rowlock_tx_acquire(s.lock, s.tx, &options), ROWLOCK_EINVAL, "no waiting");
     options.wait_ms = 0;
     options.ttl_ms = 1;
@@ -283,9 +277,8 @@ static void all_inside(const struct scene *s, const char *what)
 }
 
 /* The descriptions of servers end with what all sessions have: those of earlier tests end later. */
-static bool is_alone(void *context)
+static bool is_alone(const struct scene *s)
 {
-    const struct scene *s = context;
     char now[300];
     describe(s, now, sizeof now);
     return strcmp(now + strlen(now) - 2, " 0") == 0;
@@ -295,8 +288,7 @@ static void settings_stay(const struct contract *c)
 {
     char before[300], after[300];
     struct scene s = {.c = c, .isolation = scene_isolations(c)[1], .session = c->raw->open(c->url)};
-    if (c->has_server)
-        comes_true(is_alone, &s);
+    (void)(c->has_server && EVENTUALLY(is_alone(&s)));
     describe(&s, before, sizeof before);
     s.tx = adopt_with(c, s.session, NULL);
     s.lock = must_lock(s.tx, "tx settings");

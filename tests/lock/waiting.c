@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Waiting for a lock: until it is released, until its lease ends, until the wait is over or cancelled.
- * Many waiters at once are in each_line.c.
- */
+ * Many waiters at once are in each_line.c. */
 #include "contract.h"
 
 enum { TTL_MS = 600000 };
@@ -29,7 +28,7 @@ static void pair_close(struct pair *p)
 
 static void times_out(const struct contract *c)
 {
-    struct pair p = pair_open(c, "wait in vain", TTL_MS);
+    CLOSED_BY(pair_close) struct pair p = pair_open(c, "wait in vain", TTL_MS);
     int64_t begin = clock_ms();
     is_result(p.two, wait_lock(p.wanted, TTL_MS, 100), ROWLOCK_TIMEOUT,
               "waiting for a lock that stays held ends with TIMEOUT");
@@ -39,7 +38,6 @@ static void times_out(const struct contract *c)
     tap_is_int(rowlock_lock_holder(p.wanted, &holder), ROWLOCK_OK,
                "after a TIMEOUT the holder is known");
     tap_is_int(holder.token, rowlock_lock_token(p.held), "by its token");
-    pair_close(&p);
 }
 
 static int release_later(void *argument)
@@ -51,19 +49,18 @@ static int release_later(void *argument)
 
 static void gets_it_when_released(const struct contract *c)
 {
-    struct pair p = pair_open(c, "wait for release", TTL_MS);
+    CLOSED_BY(pair_close) struct pair p = pair_open(c, "wait for release", TTL_MS);
     int64_t token = rowlock_lock_token(p.held);
     struct helper *helper = helper_start(release_later, &p);
     is_result(p.two, wait_lock(p.wanted, TTL_MS, 60000), ROWLOCK_OK,
               "a waiter gets the lock that is released meanwhile");
     is_result(p.one, helper_join(helper), ROWLOCK_OK, "the holder's release went well");
     tap_ok(rowlock_lock_token(p.wanted) > token, "with a higher token");
-    pair_close(&p);
 }
 
 static void gets_it_when_expired(const struct contract *c)
 {
-    struct pair p = pair_open(c, "wait for the end", 300);
+    CLOSED_BY(pair_close) struct pair p = pair_open(c, "wait for the end", 300);
     int64_t ends = rowlock_lock_expires_us(p.held), token = rowlock_lock_token(p.held);
     is_result(p.two, wait_lock(p.wanted, TTL_MS, 60000), ROWLOCK_OK,
               "a waiter gets the lock whose lease ends meanwhile");
@@ -79,7 +76,6 @@ static void gets_it_when_expired(const struct contract *c)
     is_result(p.one, rowlock_release(p.held), ROWLOCK_LOST,
               "the holder whose lock was taken over is told LOST at release");
     is_result(p.two, rowlock_verify(p.wanted), ROWLOCK_OK, "which leaves the new grant alone");
-    pair_close(&p);
 }
 
 static int cancel_later(void *argument)
@@ -92,7 +88,7 @@ static int cancel_later(void *argument)
 
 static void can_be_cancelled(const struct contract *c)
 {
-    struct pair p = pair_open(c, "wait for ever", TTL_MS);
+    CLOSED_BY(pair_close) struct pair p = pair_open(c, "wait for ever", TTL_MS);
     struct helper *helper = helper_start(cancel_later, p.two);
     is_result(p.two, wait_lock(p.wanted, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_CANCELLED,
               "rowlock_cancel() ends a wait without end");
@@ -105,7 +101,6 @@ static void can_be_cancelled(const struct contract *c)
     is_result(p.one, rowlock_release(p.held), ROWLOCK_OK, "the holder releases");
     is_result(p.two, wait_lock(p.wanted, TTL_MS, 60000), ROWLOCK_OK,
               "waiting for a free lock gets it");
-    pair_close(&p);
 }
 
 static int release_and_cancel(void *argument)

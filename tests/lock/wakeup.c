@@ -3,8 +3,7 @@
  * No wake-up is lost: the lock is released at every point between "found it held" and "asleep", by
  * holding up each request of the waiter, before the server sees it and after it has carried it out.
  * The release itself is held up while the waiter comes. Meanwhile no waiter polls: only a wake-up
- * lets it in. SQLite has no requests: sqlite_steps.c.
- */
+ * lets it in. SQLite has no requests: sqlite_steps.c. */
 #include "crowd.h"
 
 #include "faultproxy.h"
@@ -54,9 +53,8 @@ static struct fault delay(enum fault_side side)
     return (struct fault){.kind = FAULT_DELAY, .side = side, .delay_ms = DELAY_MS};
 }
 
-static bool fired(void *context)
+static bool fired(const struct stage *s)
 {
-    const struct stage *s = context;
     return faultproxy_fired(s->proxy) || s->waiter.ended;
 }
 
@@ -64,7 +62,7 @@ static bool fired(void *context)
 static bool held_up(struct stage *s, int nth)
 {
     if (nth <= SURE)
-        return comes_true(fired, s);
+        return EVENTUALLY(fired(s));
     for (int64_t end = clock_ms() + 100; !fired(s) && clock_ms() < end;)
         sleep_ms(1);
     return faultproxy_fired(s->proxy);
@@ -109,20 +107,19 @@ static void release_is_held_up(const struct contract *c, struct faultproxy *prox
                                enum fault_side side)
 {
     const char *what = side == ON_REQUEST ? "request" : "answer";
-    struct stage s;
+    CLOSED_BY(stage_close) struct stage s;
     stage_open(&s, c, proxy, c->url, url, 0);
     for (int i = 0; i < REPEATS; i++) {
         stage_hold(&s);
         faultproxy_arm(proxy, 1, delay(side));
         s.waiter.ended = false;
         struct helper *helper = helper_start(release, &s.holder);
-        tap_ok(comes_true(fired, &s), "while the %s of a release is on its way", what);
+        tap_ok(EVENTUALLY(fired(&s)), "while the %s of a release is on its way", what);
         guest_start(&s.waiter);
         guest_gets(&s.waiter, "a waiter comes, and gets the lock");
         is_result(s.holder.db, helper_join(helper), ROWLOCK_OK, "that is released");
         guest_leave(&s.waiter);
     }
-    stage_close(&s);
 }
 
 /* ---- other ways in */
@@ -130,11 +127,6 @@ static void release_is_held_up(const struct contract *c, struct faultproxy *prox
 enum way { BREAKS, CLOSES, COMMITS, WAYS };
 static const char *const ways[WAYS] = {"a break", "closing the handle",
                                        "the commit of a release in a transaction"};
-
-static bool has_ticket(void *context)
-{
-    return ticket_of(context) != 0;
-}
 
 struct entry {
     const struct contract *c;
@@ -150,7 +142,7 @@ static void waiter_comes(struct entry *e)
         guest_start(&e->waiter);
     e->started = true;
     /* A file has one writer: beside it nobody takes a ticket. */
-    if ((e->way != COMMITS || e->c->has_server) && !comes_true(has_ticket, &e->waiter))
+    if ((e->way != COMMITS || e->c->has_server) && !EVENTUALLY(ticket_of(&e->waiter) != 0))
         tap_ok(false, "a waiter stands in the queue before %s", ways[e->way]);
     /* Time: the waiter is mostly asleep by then. One that is not must notice the same. */
     sleep_ms(10);

@@ -2,8 +2,7 @@
  *
  * Rows changed under their versions as a part of the application's own transaction: outcomes at every
  * isolation, that nothing is ended, that transaction_over says the truth, and locks' guards beside them. What
- * others do meanwhile is in interleave.c.
- */
+ * others do meanwhile is in interleave.c. */
 #include "tables.h"
 
 #include "scene.h"
@@ -28,7 +27,6 @@ enum { ROWS = 6, FIRST = 1 };
 static struct inside inside_open(const struct contract *c, const struct sort *sort)
 {
     struct inside in = {.s = {.c = c}, .sort = sort};
-    rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
     char *url = sort->parameter ? url_with(c->url, sort->parameter) : strdup(c->url);
     in.s.session = c->raw->open(url);
     in.s.look = c->raw->open(c->url);
@@ -40,10 +38,8 @@ static struct inside inside_open(const struct contract *c, const struct sort *so
     site_run(&in.s, "DELETE FROM win_log");
     for (int i = 1; i <= ROWS; i++)
         site_run(&in.s, "INSERT INTO win_rows VALUES (%d, 0, %d)", i, FIRST);
-    about.name = "win_rows";
-    about.key = NAMES("id");
-    about.columns = NAMES("n");
-    about.first_version = FIRST;
+    rowlock_table_options about = *OPTIONS(table, .name = "win_rows", .key = NAMES("id"),
+                                           .columns = NAMES("n"), .first_version = FIRST);
     in.t = must_describe(&in.s, &about);
     return in;
 }
@@ -129,9 +125,8 @@ static void each_outcome(const struct inside *in)
 static int some(const struct inside *in, enum op op, rowlock_change *changes, bool all_or_nothing)
 {
     static rowlock_value keys[3], value;
-    rowlock_change_options options = ROWLOCK_CHANGE_OPTIONS_INIT;
     const int ids[2][3] = {{5, 6, 97}, {61, 6, 62}};
-    options.all_or_nothing = all_or_nothing;
+    rowlock_change_options options = *OPTIONS(change, .all_or_nothing = all_or_nothing);
     value = rowlock_int(11);
     for (int i = 0; i < 3; i++) {
         keys[i] = rowlock_int(ids[op == INSERT][i]);
@@ -176,7 +171,7 @@ static void each_batch(const struct inside *in)
 
 static void commits(const struct contract *c, const struct sort *sort)
 {
-    struct inside in = inside_open(c, sort);
+    CLOSED_BY(inside_close) struct inside in = inside_open(c, sort);
     begin(&in);
     inside_run(&in, "INSERT INTO win_log VALUES ('before')");
     each_outcome(&in);
@@ -188,12 +183,11 @@ static void commits(const struct contract *c, const struct sort *sort)
                "SELECT n FROM win_rows WHERE id = 1");
     site_finds(&in.s, "6", "one is removed, one inserted", "SELECT count(*) FROM win_rows");
     site_finds(&in.s, "8", "that one", "SELECT n FROM win_rows WHERE id = 50");
-    inside_close(&in);
 }
 
 static void rolled_back(const struct contract *c, const struct sort *sort)
 {
-    struct inside in = inside_open(c, sort);
+    CLOSED_BY(inside_close) struct inside in = inside_open(c, sort);
     begin(&in);
     each_outcome(&in);
     inside_run(&in, "ROLLBACK");
@@ -202,7 +196,6 @@ static void rolled_back(const struct contract *c, const struct sort *sort)
     row_becomes(&in.s, in.t, UPDATE, 1, number(5), FIRST, ROWLOCK_OK, FIRST + 1, "outside again");
     row_becomes(&in.s, in.t, UPDATE, 1, number(5), FIRST, ROWLOCK_STALE, FIRST + 1, "outside");
     site_finds(&in.s, "5", "which is a commit of its own", "SELECT n FROM win_rows WHERE id = 1");
-    inside_close(&in);
 }
 
 /* ---- refused statements */
@@ -210,11 +203,10 @@ static void rolled_back(const struct contract *c, const struct sort *sort)
 /* n above 1000 is against a rule; several: the wrong one is in the middle of three. */
 static int violate(const struct inside *in, bool several, bool all_or_nothing)
 {
-    rowlock_change_options options = ROWLOCK_CHANGE_OPTIONS_INIT;
     rowlock_value keys[3] = {rowlock_int(1), rowlock_int(2), rowlock_int(3)};
     rowlock_value right = rowlock_int(1), wrong = rowlock_int(5000);
     rowlock_change changes[3];
-    options.all_or_nothing = all_or_nothing;
+    rowlock_change_options options = *OPTIONS(change, .all_or_nothing = all_or_nothing);
     for (int i = 0; i < 3; i++)
         changes[i] =
             (rowlock_change){.key = &keys[i], .values = i == 1 ? &wrong : &right, .version = FIRST};
@@ -243,20 +235,19 @@ static void refused(const struct contract *c, const struct sort *sort)
 
 static void refused_by_us(const struct contract *c, const struct sort *sort)
 {
-    struct inside in = inside_open(c, sort);
+    CLOSED_BY(inside_close) struct inside in = inside_open(c, sort);
     rowlock_value text = rowlock_text("no number");
     begin(&in);
     inside_run(&in, "INSERT INTO win_log VALUES ('before')");
     row_becomes(&in.s, in.t, UPDATE, 1, &text, FIRST, ROWLOCK_EINVAL, 0, "a wrong kind");
     says_the_truth(&in, false, "what was not sent does no harm");
-    inside_close(&in);
 }
 
 /* ---- where a transaction is over before we come */
 
 static void failed_before(const struct contract *c, const struct sort *sort)
 {
-    struct inside in = inside_open(c, sort);
+    CLOSED_BY(inside_close) struct inside in = inside_open(c, sort);
     begin(&in);
     inside_run(&in, "INSERT INTO win_log VALUES ('before')");
     try_to_run(&in, "SELECT nosuch FROM nowhere");
@@ -266,7 +257,6 @@ static void failed_before(const struct contract *c, const struct sort *sort)
     tap_ok(result < 0, "in a transaction that has failed nothing is done (%s)",
            rowlock_result_name(result));
     says_the_truth(&in, true, "it has failed");
-    inside_close(&in);
 }
 
 /* ---- others in the way */
@@ -315,10 +305,8 @@ static void deadlocked(const struct contract *c, const struct sort *sort)
 static void kept_out(const struct contract *c, const struct sort *sort)
 {
     struct inside in = inside_open(c, sort);
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
     struct site s = in.s;
-    options.statement_timeout_ms = patience_ms(c);
+    rowlock_db_options options = *OPTIONS(db, .statement_timeout_ms = patience_ms(c));
     if (is_mysql(c))
         inside_run(&in, "SET SESSION innodb_lock_wait_timeout = 1");
     if (is_postgres(c))
@@ -327,9 +315,8 @@ static void kept_out(const struct contract *c, const struct sort *sort)
     rowlock_db_close(in.s.db);
     if (c->raw->adopt(&in.s.db, in.s.session, &options, NULL) != ROWLOCK_OK)
         raw_failed("adopt", "again");
-    about.name = "win_rows";
-    about.key = NAMES("id");
-    about.columns = NAMES("n");
+    rowlock_table_options about =
+        *OPTIONS(table, .name = "win_rows", .key = NAMES("id"), .columns = NAMES("n"));
     in.t = must_describe(&in.s, &about);
     begin(&in);
     inside_run(&in, "INSERT INTO win_log VALUES ('before')");
@@ -345,8 +332,9 @@ static void kept_out(const struct contract *c, const struct sort *sort)
 
 static void guarded(const struct contract *c, const struct sort *sort)
 {
-    struct inside in = inside_open(c, sort);
-    rowlock_db *own = must_open(c->url), *rival = must_open(c->url);
+    CLOSED_BY(inside_close) struct inside in = inside_open(c, sort);
+    OWNED(db) rowlock_db *own = must_open(c->url), *rival = must_open(c->url);
+    OWNED(lock)
     rowlock_lock *lock = must_lock(own, "win guard"), *wanted = must_lock(rival, "win guard");
     is_result(own, try_lock(lock, TTL_MS), ROWLOCK_OK, "%s: a lock is held", sort->isolation);
     begin(&in);
@@ -365,9 +353,6 @@ static void guarded(const struct contract *c, const struct sort *sort)
     inside_run(&in, "ROLLBACK");
     site_finds(&in.s, "2", "which is the application's to roll back",
                "SELECT version FROM win_rows WHERE id = 1");
-    close_locks(lock, wanted);
-    close_dbs(own, rival);
-    inside_close(&in);
 }
 
 static void all_of(const struct contract *c, const struct sort *sort)

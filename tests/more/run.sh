@@ -263,7 +263,7 @@ quorum() {
 loads() {
     local database load
     for database in postgres mysql sqlite; do
-        for load in lock/test_load lock/test_bank rows/test_crowded lock/test_line pool/test_pool_crowd; do
+        for load in lock/test_load rows/test_crowded lock/test_line pool/test_pool_crowd; do
             [ "$database $load" != "sqlite pool/test_pool_crowd" ] || continue
             contract "$load, $database" "the one of make check" env ROWLOCK_TEST_LONG=1 \
                 ROWLOCK_TEST_SECONDS="${ROWLOCK_TEST_SECONDS:-20}" ROWLOCK_TEST_TIMEOUT=1800 \

@@ -10,14 +10,7 @@
 #include "pool/pool.h"
 
 #include <poll.h>
-#include <rowlock/admin.h>
-#include <rowlock/async.h>
-#include <rowlock/tx.h>
-#include <rowlock/versions.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { FEW = 8, ODD = 3 };
 
@@ -74,7 +67,7 @@ static void lock_row(const struct swarm *s, void *session, const char *table)
 static void one_is_in_the_way(const struct raw *raw, const char *url, const char *what,
                               const char *table, int (*act)(struct member *m), int want)
 {
-    struct swarm s;
+    CLOSED_BY(swarm_close) struct swarm s;
     bool tries = act == act_try;
     void *session = raw->open(url);
     swarm_open(&s, raw, url, 1, FEW);
@@ -106,30 +99,23 @@ static void one_is_in_the_way(const struct raw *raw, const char *url, const char
                    "until the other transaction ends");
     }
     raw->close(session);
-    swarm_close(&s);
 }
 
 static int act_count(struct member *m)
 {
-    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-    how.permits = m->number == ODD ? 5 : 3;
-    return rowlock_acquire(m->lock, &how);
+    return rowlock_acquire(m->lock, OPTIONS(acquire, .permits = m->number == ODD ? 5 : 3));
 }
 
 static void one_of_another_kind(const struct raw *raw, const char *url)
 {
-    struct swarm s;
-    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
+    CLOSED_BY(swarm_close) struct swarm s;
     swarm_open(&s, raw, url, 1, FEW);
-    rowlock_db *other = must_open(url);
-    rowlock_lock *lock = must_lock(other, rowlock_lock_name(s.member[ODD].lock));
-    how.permits = 3;
+    OWNED(db) rowlock_db *other = must_open(url);
+    OWNED(lock) rowlock_lock *lock = must_lock(other, rowlock_lock_name(s.member[ODD].lock));
+    rowlock_acquire_options how = *OPTIONS(acquire, .permits = 3);
     is_result(other, rowlock_acquire(lock, &how), ROWLOCK_OK, "a lock is held by one of three");
     tap_is_int(swarm_act(&s, act_count, ROWLOCK_OK), FEW - 1, "of many tries");
     tap_is_int(s.member[ODD].result, ROWLOCK_MISMATCH, "one alone is a MISMATCH");
-    rowlock_lock_close(lock);
-    rowlock_db_close(other);
-    swarm_close(&s);
 }
 
 static void refuse_one(const struct raw *raw, const char *url)
@@ -158,7 +144,7 @@ static void refuse_one(const struct raw *raw, const char *url)
 static void one_is_refused(const struct raw *raw, const char *url)
 {
     bool postgres = strcmp(raw->name, "postgres") == 0;
-    struct swarm s;
+    CLOSED_BY(swarm_close) struct swarm s;
     swarm_open(&s, raw, url, 1, FEW);
     refuse_one(raw, url);
     tap_is_int(swarm_act(&s, act_try, ROWLOCK_OK), FEW - 1, "of many tries");
@@ -167,17 +153,11 @@ static void one_is_refused(const struct raw *raw, const char *url)
     db_exec(raw, url, "DROP TRIGGER no_swarm%s", postgres ? " ON rowlock_locks" : "");
     if (postgres)
         db_exec(raw, url, "DROP FUNCTION no_swarm");
-    swarm_close(&s);
-}
-
-static bool has_ended(void *context)
-{
-    return ((struct member *)context)->ended;
 }
 
 static void one_is_late(const struct raw *raw, const char *url)
 {
-    struct swarm s;
+    CLOSED_BY(swarm_close) struct swarm s;
     swarm_open(&s, raw, url, 1, FEW);
     struct member *odd = &s.member[ODD];
     rowlock_lock_close(odd->lock);
@@ -186,14 +166,13 @@ static void one_is_late(const struct raw *raw, const char *url)
     odd->lock = must_lock(odd->db, "swarm late");
     swarm_plug(&s);
     swarm_start(&s, act_try);
-    until(has_ended, odd, "the time limit of one");
+    until(EVENTUALLY(odd->ended), "the time limit of one");
     swarm_stand(&s, FEW - 1);
     swarm_pull(&s);
     tap_is_int(swarm_join(&s, ROWLOCK_OK), FEW - 1, "of many that stand in line");
     tap_is_int(odd->result, ROWLOCK_ECONN, "one leaves it at its own time limit");
     tap_is_int(db_int(raw, url, "SELECT count(*) FROM rowlock_locks WHERE name = 'swarm late'"), 0,
                "and its step is not sent");
-    swarm_close(&s);
 }
 
 /* ---- no order of names is a deadlock */
@@ -206,18 +185,26 @@ struct crosser {
     bool backward;
     int times, odd;
 };
+/* How many have all of the names. */
+static atomic_int have_all;
 
-/* In turn: try each by itself, renew and release what was granted; all of them at once. */
+/* In turn: wait for all of them at once; try each by itself, renew and release what was granted;
+ * try all of them at once; try each again. */
 static int cross(void *argument)
 {
     struct crosser *c = argument;
     rowlock_lock *all[CROSSED];
+    const rowlock_acquire_options patiently =
+        *OPTIONS(acquire, .wait_ms = ROWLOCK_FOREVER, .ticket_ms = SWARM_TTL_MS);
     for (int i = 0; i < CROSSED; i++)
         all[i] = c->lock[c->backward ? CROSSED - 1 - i : i];
     for (int n = 0; n < c->times; n++) {
         int got = ROWLOCK_OK;
-        if (n % 2 == 0)
-            got = rowlock_acquire_all(all, CROSSED, NULL, NULL);
+        if (n % 2 == 0) {
+            got = rowlock_acquire_all(all, CROSSED, n % 4 ? NULL : &patiently, NULL);
+            c->odd += got == ROWLOCK_OK ? have_all++ != 0 : n % 4 == 0;
+            have_all -= got == ROWLOCK_OK;
+        }
         for (int i = 0; i < CROSSED && n % 2; i++) {
             int one = try_lock(all[i], SWARM_TTL_MS);
             got = one < 0 ? one : got;
@@ -264,7 +251,9 @@ static void crossing(const struct raw *raw, const char *url)
         close_each_lock(c[i].lock, CROSSED);
         rowlock_db_close(c[i].db);
     }
-    tap_is_int(odd, 0, "two pools and single handles take the same names in opposite orders");
+    tap_is_int(
+        odd, 0,
+        "two pools and single handles take the same names in opposite orders, waiting or not");
     rowlock_pool_close(pool[0]);
     rowlock_pool_close(pool[1]);
     /* PostgreSQL's sessions tell their counts at their end. */
@@ -277,11 +266,9 @@ static void crossing(const struct raw *raw, const char *url)
 static int in_a_child(void *argument)
 {
     struct swarm *s = argument;
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
     rowlock_db *db = NULL;
     int bad = rowlock_renew(s->member[0].lock, 0) != ROWLOCK_EMISUSE;
-    options.pool = s->pool;
-    bad += rowlock_db_open(NULL, &options, &db, NULL) != ROWLOCK_EMISUSE;
+    bad += rowlock_db_open(NULL, OPTIONS(db, .pool = s->pool), &db, NULL) != ROWLOCK_EMISUSE;
     rowlock_lock_close(s->member[0].lock);
     for (int i = 0; i < s->count; i++)
         rowlock_db_close(s->member[i].db);
@@ -291,7 +278,7 @@ static int in_a_child(void *argument)
 
 static void forked(const struct raw *raw, const char *url)
 {
-    struct swarm s;
+    CLOSED_BY(swarm_close) struct swarm s;
     swarm_open(&s, raw, url, 1, FEW);
     tap_is_int(swarm_act(&s, act_try, ROWLOCK_OK), FEW, "some hold their locks");
     tap_is_int(child_join(child_start(in_a_child, &s)), 0,
@@ -303,16 +290,14 @@ static void forked(const struct raw *raw, const char *url)
     swarm_pull(&s);
     tap_is_int(swarm_join(&s, ROWLOCK_OK), FEW, "the parent goes on");
     tap_is_int(swarm_act(&s, act_release, ROWLOCK_OK), FEW, "with all it holds");
-    swarm_close(&s);
 }
 
 static void closed_first(const struct raw *raw, const char *url)
 {
     struct swarm s;
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
     rowlock_db *db = NULL;
     swarm_open(&s, raw, url, 1, FEW);
-    options.pool = s.pool;
+    rowlock_db_options options = *OPTIONS(db, .pool = s.pool);
     swarm_plug(&s);
     swarm_start(&s, act_try);
     swarm_stand(&s, FEW);
@@ -344,27 +329,20 @@ static int wait_long(void *argument)
     return wait_lock(argument, SWARM_TTL_MS, ROWLOCK_FOREVER);
 }
 
-struct place {
-    const struct raw *raw;
-    const char *url;
-};
-
-static bool has_ticket(void *context)
+static bool has_ticket(const struct raw *raw, const char *url)
 {
-    const struct place *p = context;
-    return db_int(p->raw, p->url, "SELECT count(*) FROM rowlock_waiters WHERE name = 'x'") > 0;
+    return db_int(raw, url, "SELECT count(*) FROM rowlock_waiters WHERE name = 'x'") > 0;
 }
 
 static void cancelled(const struct raw *raw, const char *url)
 {
-    struct place place = {raw, url};
     rowlock_pool *pool = must_pool(url, 2, NULL);
     rowlock_db *holder = must_join(pool, 0, 0), *waiter = must_join(pool, 0, 0);
     rowlock_lock *held = must_lock(holder, "x"), *wanted = must_lock(waiter, "x");
     is_result(holder, try_lock(held, SWARM_TTL_MS), ROWLOCK_OK, "a lock is held");
     for (int by_signal = 0; by_signal < 2; by_signal++) {
         struct helper *thread = helper_start(wait_long, wanted);
-        until(has_ticket, &place, "it waits");
+        until(EVENTUALLY(has_ticket(raw, url)), "it waits");
         to_cancel = waiter;
         signal(SIGUSR1, cancel);
         if (by_signal)
@@ -373,21 +351,16 @@ static void cancelled(const struct raw *raw, const char *url)
             rowlock_cancel(waiter);
         is_result(waiter, helper_join(thread), ROWLOCK_CANCELLED, "a wait is cancelled by %s",
                   by_signal ? "a signal handler" : "another thread");
-        tap_ok(!has_ticket(&place), "and leaves no ticket");
+        tap_ok(!has_ticket(raw, url), "and leaves no ticket");
     }
     struct helper *thread = helper_start(wait_long, wanted);
-    until(has_ticket, &place, "it waits");
+    until(EVENTUALLY(has_ticket(raw, url)), "it waits");
     is_result(holder, rowlock_release(held), ROWLOCK_OK, "released");
     is_result(waiter, helper_join(thread), ROWLOCK_OK, "another handle of the pool is granted it");
     close_locks(held, wanted);
     close_dbs(holder, waiter);
     rowlock_pool_close(pool);
 }
-
-struct resting {
-    rowlock_pool *pool;
-    rowlock_lock *wanted;
-};
 
 static bool step(rowlock_lock *wanted, int timeout_ms)
 {
@@ -396,16 +369,15 @@ static bool step(rowlock_lock *wanted, int timeout_ms)
 }
 
 /* The waiter has got all answers, and its time has not come. */
-static bool rests(void *context)
+static bool rests(rowlock_pool *pool, rowlock_lock *wanted)
 {
-    struct resting *r = context;
-    pthread_mutex_lock(&r->pool->mutex);
-    bool waits = r->pool->waiters > 0 && r->pool->busy == 0;
-    pthread_mutex_unlock(&r->pool->mutex);
-    struct pollfd fd = {.fd = rowlock_acquire_fd(r->wanted), .events = POLLIN};
+    pthread_mutex_lock(&pool->mutex);
+    bool waits = pool->waiters > 0 && pool->busy == 0;
+    pthread_mutex_unlock(&pool->mutex);
+    struct pollfd fd = {.fd = rowlock_acquire_fd(wanted), .events = POLLIN};
     bool rests = waits && poll(&fd, 1, 0) == 0;
     if (!rests)
-        step(r->wanted, 0);
+        step(wanted, 0);
     return rests;
 }
 
@@ -415,47 +387,33 @@ static void woken(const char *url)
     rowlock_pool *pool = must_pool(url, 2, NULL);
     rowlock_db *holder = must_join(pool, 0, 0), *waiter = must_join(pool, 0, 0);
     rowlock_lock *held = must_lock(holder, "x"), *wanted = must_lock(waiter, "x");
-    struct resting resting = {pool, wanted};
-    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-    bool ended = false;
-    how.wait_ms = ROWLOCK_FOREVER;
-    how.ticket_ms = SWARM_TTL_MS;
+    rowlock_acquire_options how =
+        *OPTIONS(acquire, .wait_ms = ROWLOCK_FOREVER, .ticket_ms = SWARM_TTL_MS);
     set_polls(ONLY_WAKEUPS);
     is_result(holder, try_lock(held, SWARM_TTL_MS), ROWLOCK_OK, "a lock is held");
     is_result(waiter, rowlock_acquire_start(wanted, &how), ROWLOCK_OK, "another waits for it");
-    until(rests, &resting, "it waits");
+    until(EVENTUALLY(rests(pool, wanted)), "it waits");
     is_result(holder, rowlock_release(held), ROWLOCK_OK, "released");
-    for (int64_t end = clock_ms() + slow_ms(SWARM_PATIENCE_MS); !ended && clock_ms() < end;)
-        ended = step(wanted, 1000);
-    tap_ok(ended, "a release through the same pool wakes it");
+    tap_ok(EVENTUALLY(step(wanted, 1000)), "a release through the same pool wakes it");
     set_polls(0);
     close_locks(held, wanted);
     close_dbs(holder, waiter);
     rowlock_pool_close(pool);
 }
 
-static bool is_renewed(void *context)
-{
-    const struct place *p = context;
-    return db_int(p->raw, p->url,
-                  "SELECT coalesce(max(renewals), 0) FROM rowlock_locks WHERE name = 'kept'") > 0;
-}
-
 static void kept(const struct raw *raw, const char *url)
 {
-    struct place place = {raw, url};
+    static const char renewals[] =
+        "SELECT coalesce(max(renewals), 0) FROM rowlock_locks WHERE name = 'kept'";
     rowlock_pool *pool = must_pool(url, 2, NULL);
     rowlock_db *db = must_join(pool, 0, 0);
     rowlock_lock *lock = must_lock(db, "kept");
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
     rowlock_keeper *keeper = NULL;
-    options.pool = pool;
+    rowlock_db_options options = *OPTIONS(db, .pool = pool);
     tap_is_int(rowlock_keeper_open(NULL, &options, &keeper, NULL), ROWLOCK_OK, "a pool's keeper");
-    how.keeper = keeper;
-    how.ttl_ms = slow_ms(600);
+    rowlock_acquire_options how = *OPTIONS(acquire, .keeper = keeper, .ttl_ms = slow_ms(600));
     is_result(db, rowlock_acquire(lock, &how), ROWLOCK_OK, "is given a lock");
-    until(is_renewed, &place, "the keeper renews");
+    until(EVENTUALLY(db_int(raw, url, renewals) > 0), "the keeper renews");
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "which it renews until it is released");
     rowlock_keeper_close(keeper);
     rowlock_lock_close(lock);
@@ -481,15 +439,12 @@ static int nothing(void *context, const rowlock_attempt *attempt)
 static int while_another(void *context, const rowlock_attempt *attempt)
 {
     struct attempts *a = context;
-    rowlock_retry_options once = ROWLOCK_RETRY_OPTIONS_INIT;
-    rowlock_db *third = must_join(a->pool, 0, 0);
-    rowlock_lock *lock = must_lock(third, "beside");
+    OWNED(db) rowlock_db *third = must_join(a->pool, 0, 0);
+    OWNED(lock) rowlock_lock *lock = must_lock(third, "beside");
     (void)attempt;
-    once.deadline_ms = 300;
+    rowlock_retry_options once = *OPTIONS(retry, .deadline_ms = 300);
     a->second_said = rowlock_retry(a->second, nothing, NULL, &once, NULL);
     a->lock_said = try_lock(lock, SWARM_TTL_MS);
-    rowlock_lock_close(lock);
-    rowlock_db_close(third);
     return ROWLOCK_OK;
 }
 
@@ -568,8 +523,4 @@ static int run(const struct raw *raw, const char *url)
     return tap_done();
 }
 
-int main(int argc, char **argv)
-{
-    (void)argc;
-    return each_main(argv, run);
-}
+EACH_MAIN(run)

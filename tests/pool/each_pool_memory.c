@@ -8,10 +8,6 @@
 #include "fail_alloc.h"
 #include "pool/pool.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { GUESTS = 3, FAR_TOO_OFTEN = 1000 };
 
 static const struct raw *raw;
@@ -36,9 +32,8 @@ static bool is_fine(struct feast *f, const char *what, int result)
 /* What has failed once is done again. */
 static bool opens(struct feast *f, struct member *m, int number)
 {
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
     char name[20];
-    options.pool = f->pool;
+    rowlock_db_options options = *OPTIONS(db, .pool = f->pool);
     snprintf(name, sizeof name, "feast %d", number);
     if (!is_fine(f, "open a handle", rowlock_db_open(NULL, &options, &m->db, NULL)) && !m->db &&
         !is_fine(f, "open it again", rowlock_db_open(NULL, &options, &m->db, NULL)))
@@ -52,23 +47,9 @@ static bool does(struct feast *f, struct member *m, int (*act)(struct member *m)
     return is_fine(f, what, act(m)) || is_fine(f, what, act(m));
 }
 
-static int run(void *argument)
+static bool stand_or_have_ended(struct feast *f)
 {
-    struct member *m = argument;
-    m->result = m->act(m);
-    m->ended = true;
-    return 0;
-}
-
-static bool stand_or_have_ended(void *context)
-{
-    struct feast *f = context;
-    int count = 0;
-    pthread_mutex_lock(&f->pool->mutex);
-    for (int kind = 0; kind < RLK_STEP_COUNT; kind++)
-        for (struct rlk_slot *slot = f->pool->line[kind].first; slot; slot = slot->next)
-            count++;
-    pthread_mutex_unlock(&f->pool->mutex);
+    int count = pool_in_line(f->pool);
     for (int i = 0; i < GUESTS; i++)
         count += f->guest[i].ended;
     return count == GUESTS;
@@ -76,19 +57,15 @@ static bool stand_or_have_ended(void *context)
 
 static void all_do(struct feast *f, int (*act)(struct member *m), const char *what)
 {
-    struct helper *threads[GUESTS];
     struct rlk_pooled *conn;
     while (!(conn = rlk_line_idle(f->pool)))
         sleep_ms(1);
-    for (int i = 0; i < GUESTS; i++) {
-        f->guest[i].act = act;
-        f->guest[i].ended = false;
-        threads[i] = helper_start(run, &f->guest[i]);
-    }
-    until(stand_or_have_ended, f, "all stand in line");
+    for (int i = 0; i < GUESTS; i++)
+        member_start(&f->guest[i], act);
+    until(EVENTUALLY(stand_or_have_ended(f)), "all stand in line");
     rlk_line_give(f->pool, conn);
     for (int i = 0; i < GUESTS; i++) {
-        helper_join(threads[i]);
+        helper_join(f->guest[i].thread);
         if (!is_fine(f, what, f->guest[i].result))
             does(f, &f->guest[i], act, what);
     }
@@ -109,9 +86,8 @@ static int act_wait_briefly(struct member *m)
 
 static void feast(struct feast *f)
 {
-    rowlock_pool_options options = ROWLOCK_POOL_OPTIONS_INIT;
     bool all = true;
-    options.connections = 1;
+    rowlock_pool_options options = *OPTIONS(pool, .connections = 1);
     if (!is_fine(f, "open a pool", rowlock_pool_open(url, &options, &f->pool, NULL)) &&
         !is_fine(f, "open it again", rowlock_pool_open(url, &options, &f->pool, NULL)))
         return;
@@ -163,8 +139,4 @@ static int starve(const struct raw *this, const char *given)
     return tap_done();
 }
 
-int main(int argc, char **argv)
-{
-    (void)argc;
-    return each_main(argv, starve);
-}
+EACH_MAIN(starve)

@@ -10,11 +10,7 @@
 #include "faultproxy.h"
 #include "loads.h"
 
-#include <rowlock/async.h>
 #include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum {
     LINE_BRIEF = 300,
@@ -36,9 +32,8 @@ static bool ended[LINE_WHOLE];
 
 static void start_all(rowlock_pool *pool)
 {
-    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-    how.wait_ms = ROWLOCK_FOREVER;
-    how.ttl_ms = how.ticket_ms = SWARM_TTL_MS;
+    rowlock_acquire_options how = *OPTIONS(acquire, .wait_ms = ROWLOCK_FOREVER,
+                                           .ttl_ms = SWARM_TTL_MS, .ticket_ms = SWARM_TTL_MS);
     for (int i = 0; i < count; i++) {
         dbs[i] = must_join(pool, 0, 0);
         locks[i] = must_lock(dbs[i], "line");
@@ -47,15 +42,15 @@ static void start_all(rowlock_pool *pool)
     }
 }
 
-/* Each one that is granted the lock releases it. */
-static void step_all(void)
+/* Each one that is granted the lock releases it. False: none had to step for a while. */
+static bool step_each(void)
 {
     static struct pollfd fds[LINE_WHOLE];
     for (int i = 0; i < count; i++)
         fds[i] =
             (struct pollfd){.fd = ended[i] ? -1 : rowlock_acquire_fd(locks[i]), .events = POLLIN};
     if (poll(fds, (nfds_t)count, SLICE_MS) <= 0)
-        return;
+        return false;
     for (int i = 0; i < count; i++) {
         int result = fds[i].revents ? rowlock_acquire_step(locks[i]) : ROWLOCK_PENDING;
         if (result == ROWLOCK_PENDING)
@@ -63,19 +58,20 @@ static void step_all(void)
         ended[i] = true;
         granted += result == ROWLOCK_OK && rowlock_release(locks[i]) == ROWLOCK_OK;
     }
+    return true;
 }
 
-static bool all_wait(void *context)
+static bool all_wait(void)
 {
-    (void)context;
-    step_all();
+    while (step_each())
+        ;
     return db_int(raw, url, "SELECT count(*) FROM rowlock_waiters") == count;
 }
 
-static bool all_granted(void *context)
+static bool all_granted(void)
 {
-    (void)context;
-    step_all();
+    while (granted < count && step_each())
+        ;
     return granted == count;
 }
 
@@ -92,10 +88,11 @@ static void drains(void)
     is_result(db, try_lock(holder, SWARM_TTL_MS), ROWLOCK_OK, "a lock of a pool is held");
     set_polls(ONLY_WAKEUPS);
     start_all(pool);
-    until(all_wait, NULL, "all wait");
+    until(EVENTUALLY(all_wait()), "all wait");
     faultproxy_round_trips(proxy);
     is_result(db, rowlock_release(holder), ROWLOCK_OK, "it is released");
-    until(all_granted, NULL, "each of many handles of the same pool that waited for it gets it");
+    until(EVENTUALLY(all_granted()),
+          "each of many handles of the same pool that waited for it gets it");
     int trips = faultproxy_round_trips(proxy);
     tap_ok(trips <= TRIPS_EACH * count, "%d handovers need at most %d round trips each: %d", count,
            TRIPS_EACH, trips);
@@ -178,8 +175,4 @@ static int run(const struct raw *this, const char *given)
     return tap_done();
 }
 
-int main(int argc, char **argv)
-{
-    (void)argc;
-    return each_main(argv, run);
-}
+EACH_MAIN(run)

@@ -9,10 +9,6 @@
 #include "faultproxy.h"
 #include "pool/pool.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <rowlock/admin.h>
-
 enum { FEW = 16 };
 
 static const struct raw *raw;
@@ -46,18 +42,12 @@ static void swarm_prepares(struct swarm *s)
         swarm_act(s, acts[i].act, ROWLOCK_OK);
 }
 
-static bool is_sent(void *context)
-{
-    (void)context;
-    return faultproxy_round_trips(proxy) > 0;
-}
-
 /* The next request is not that of the plug. */
 static void send_plug(struct swarm *s)
 {
     faultproxy_round_trips(proxy);
     swarm_plug(s);
-    until(is_sent, NULL, "the plug waits at the server");
+    until(EVENTUALLY(faultproxy_round_trips(proxy) > 0), "the plug waits at the server");
 }
 
 static void swarm_loses(struct swarm *s, const struct act *act, struct fault fault)
@@ -108,7 +98,7 @@ static void counts_from_sending(void)
 {
     enum { LATE_MS = 300 };
     const struct act act = {"acquire", act_try, false, true};
-    struct swarm s;
+    CLOSED_BY(swarm_close) struct swarm s;
     int early = 0;
     swarm_open_with(&s, raw, straight, through, 1, FEW, 0, 0);
     swarm_loses(&s, &act,
@@ -120,16 +110,9 @@ static void counts_from_sending(void)
         early += now_ms + rowlock_lock_remaining_ms(s.member[i].lock) <= sent_ms + SWARM_TTL_MS + 1;
     }
     tap_is_int(early, FEW, "each lease is counted from no later than the sending");
-    swarm_close(&s);
 }
 
 /* ---- a server that stands still */
-
-static bool nothing_is_left(void *context)
-{
-    (void)context;
-    return rows() == 0;
-}
 
 static void limit_members(struct swarm *s, int64_t limit_ms)
 {
@@ -137,13 +120,12 @@ static void limit_members(struct swarm *s, int64_t limit_ms)
         s->member[i].db->statement_us = limit_ms * 1000;
 }
 
-static bool stand_or_end(void *context)
+static bool stand_or_end(struct swarm *s)
 {
-    struct swarm *s = context;
     bool ended = false;
     for (int i = 0; i < s->count; i++)
         ended = ended || s->member[i].ended;
-    return ended || swarm_in_line(s) == s->count;
+    return ended || pool_in_line(s->pool) == s->count;
 }
 
 /* Returns how many give up while their step is under way. -1: some gave up before that. */
@@ -154,7 +136,7 @@ static int give_up(struct swarm *s, int64_t limit_ms)
     limit_members(s, limit_ms);
     send_plug(s);
     swarm_start(s, act_try);
-    until(stand_or_end, s, "all stand in line, or one has left it");
+    until(EVENTUALLY(stand_or_end(s)), "all stand in line, or one has left it");
     faultproxy_arm(proxy, 1, (struct fault){.kind = FAULT_BLACKHOLE, .side = ON_ANSWER});
     swarm_pull(s);
     int uncertain = swarm_join(s, ROWLOCK_EUNCERTAIN);
@@ -176,7 +158,7 @@ static void given_up(void)
         gave_up = give_up(&s, limit_ms);
         swarm_close_members(&s);
         faultproxy_heal(proxy);
-        until(nothing_is_left, NULL, "what was granted to them is withdrawn");
+        until(EVENTUALLY(rows() == 0), "what was granted to them is withdrawn");
         swarm_close(&s);
         tap_is_int(fail_alloc_live(), live, "no memory is left behind");
     }
@@ -228,7 +210,7 @@ static void left_to_pool(void)
     swarm_close_members(&s);
     tap_is_int(rows(), FEW, "their handles are closed while the server hangs");
     faultproxy_heal(proxy);
-    until(nothing_is_left, NULL, "the pool releases them");
+    until(EVENTUALLY(rows() == 0), "the pool releases them");
     tap_is_int(rows(), 0, "the pool releases them later");
     swarm_close(&s);
 }
@@ -280,7 +262,7 @@ static int act_through_it(struct member *m)
 
 static void restarted(void)
 {
-    struct swarm s;
+    CLOSED_BY(swarm_close) struct swarm s;
     is_back = false;
     swarm_open(&s, raw, straight, 2, SWARM_MAX);
     swarm_start(&s, act_through_it);
@@ -291,33 +273,25 @@ static void restarted(void)
     tap_is_int(swarm_join(&s, 0), SWARM_MAX, "the server restarts while %d threads work",
                SWARM_MAX);
     tap_is_int(rows(), 0, "and nothing is left behind");
-    swarm_close(&s);
 }
 
 static int act_wait(struct member *m)
 {
-    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-    how.wait_ms = ROWLOCK_FOREVER;
-    how.ttl_ms = SWARM_TTL_MS;
-    how.ticket_ms = SWARM_TTL_MS;
+    rowlock_acquire_options how = *OPTIONS(acquire, .wait_ms = ROWLOCK_FOREVER,
+                                           .ttl_ms = SWARM_TTL_MS, .ticket_ms = SWARM_TTL_MS);
     int result = rowlock_acquire(m->lock, &how);
     return result == ROWLOCK_OK ? rowlock_release(m->lock) : result;
 }
 
-static bool all_wait(void *context)
-{
-    (void)context;
-    return db_int(raw, straight, "SELECT count(*) FROM rowlock_waiters") == FEW;
-}
-
 static void away(void)
 {
-    struct swarm s, waiting;
+    CLOSED_BY(swarm_close) struct swarm s, waiting;
     swarm_open_with(&s, raw, straight, straight, 1, FEW, 0, 200);
     swarm_open_with(&waiting, raw, straight, straight, 1, FEW, 0, 200);
     tap_is_int(swarm_act(&s, act_try, ROWLOCK_OK), FEW, "locks are held");
     swarm_start(&waiting, act_wait);
-    until(all_wait, NULL, "all wait");
+    until(EVENTUALLY(db_int(raw, straight, "SELECT count(*) FROM rowlock_waiters") == FEW),
+          "all wait");
     tap_is_int(swarm_act(&s, act_renew, ROWLOCK_OK), FEW, "renewed, with tickets before that");
     raw_control(raw, "stop");
     swarm_start(&s, act_renew);
@@ -331,14 +305,12 @@ static void away(void)
     swarm_start(&s, act_release);
     tap_is_int(swarm_join(&s, ROWLOCK_OK), FEW, "and release");
     tap_is_int(swarm_join(&waiting, ROWLOCK_OK), FEW, "what others have waited for all the time");
-    swarm_close(&s);
-    swarm_close(&waiting);
 }
 
 /* As after a failover to another database. */
 static void other_tables(void)
 {
-    struct swarm s;
+    CLOSED_BY(swarm_close) struct swarm s;
     char identity[100];
     swarm_open_with(&s, raw, straight, through, 1, FEW, 0, 0);
     if (!raw->ask(s.session, "SELECT identity FROM rowlock_meta", identity, sizeof identity))
@@ -351,7 +323,6 @@ static void other_tables(void)
     db_exec(raw, straight, "UPDATE rowlock_meta SET identity = '%s'", identity);
     swarm_start(&s, act_try);
     tap_is_int(swarm_join(&s, ROWLOCK_OK), FEW, "the first one is not");
-    swarm_close(&s);
 }
 
 static int run(const struct raw *this, const char *url)
@@ -384,8 +355,4 @@ static int run(const struct raw *this, const char *url)
     return tap_done();
 }
 
-int main(int argc, char **argv)
-{
-    (void)argc;
-    return each_main(argv, run);
-}
+EACH_MAIN(run)

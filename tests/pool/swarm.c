@@ -5,9 +5,6 @@
 
 #include "pool/pool.h"
 
-#include <stdio.h>
-#include <string.h>
-
 bool has_server(const struct raw *raw)
 {
     return strcmp(raw->name, "sqlite") != 0;
@@ -15,15 +12,11 @@ bool has_server(const struct raw *raw)
 
 rowlock_pool *must_pool(const char *url, int connections, const char *prefix)
 {
-    rowlock_db_options names = ROWLOCK_DB_OPTIONS_INIT;
-    rowlock_pool_options options = ROWLOCK_POOL_OPTIONS_INIT;
     rowlock_error err = ROWLOCK_ERROR_INIT;
     rowlock_pool *pool = NULL;
-    names.prefix = prefix;
-    names.program = "swarm";
+    rowlock_db_options names = *OPTIONS(db, .prefix = prefix, .program = "swarm");
     names.statement_timeout_ms = names.connect_timeout_ms = slow_ms(SWARM_PATIENCE_MS);
-    options.connections = connections;
-    options.db = &names;
+    rowlock_pool_options options = *OPTIONS(pool, .connections = connections, .db = &names);
     if (rowlock_pool_open(url, &options, &pool, &err) != ROWLOCK_OK)
         raw_failed("open a pool", err.text);
     return pool;
@@ -31,23 +24,21 @@ rowlock_pool *must_pool(const char *url, int connections, const char *prefix)
 
 rowlock_db *must_join(rowlock_pool *pool, int64_t statement_timeout_ms, int64_t reconnect_ms)
 {
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
     rowlock_error err = ROWLOCK_ERROR_INIT;
     rowlock_db *db = NULL;
-    options.pool = pool;
-    options.reconnect_ms = reconnect_ms;
-    options.statement_timeout_ms =
-        statement_timeout_ms ? statement_timeout_ms : slow_ms(SWARM_PATIENCE_MS);
+    rowlock_db_options options =
+        *OPTIONS(db, .pool = pool, .reconnect_ms = reconnect_ms,
+                 .statement_timeout_ms =
+                     statement_timeout_ms ? statement_timeout_ms : slow_ms(SWARM_PATIENCE_MS));
     if (rowlock_db_open(NULL, &options, &db, &err) != ROWLOCK_OK)
         raw_failed("open a handle of a pool", err.text);
     return db;
 }
 
-void until(bool (*is_so)(void *context), void *context, const char *what)
+void until(bool so, const char *what)
 {
-    for (int64_t end = clock_ms() + slow_ms(SWARM_PATIENCE_MS); !is_so(context); sleep_ms(2))
-        if (clock_ms() > end)
-            raw_failed("it never came true", what);
+    if (!so)
+        raw_failed("it never came true", what);
 }
 
 static void join(struct swarm *s, struct member *m, int number)
@@ -111,18 +102,12 @@ static int act_plug(struct member *m)
     return rowlock_fence(m->db, "plug", ++m->swarm->plugged);
 }
 
-static bool is_busy(void *context)
+static bool is_busy(rowlock_pool *pool)
 {
-    rowlock_pool *pool = context;
     pthread_mutex_lock(&pool->mutex);
     bool busy = pool->busy > 0;
     pthread_mutex_unlock(&pool->mutex);
     return busy;
-}
-
-static bool is_idle(void *pool)
-{
-    return !is_busy(pool);
 }
 
 static int run(void *argument)
@@ -133,7 +118,7 @@ static int run(void *argument)
     return m->result;
 }
 
-static void start(struct member *m, int (*act)(struct member *m))
+void member_start(struct member *m, int (*act)(struct member *m))
 {
     m->act = act;
     m->ended = false;
@@ -148,9 +133,9 @@ void swarm_plug(struct swarm *s)
     if (rows)
         raw_run(s->raw, s->session,
                 "SELECT * FROM rowlock_fences WHERE resource = 'plug' FOR UPDATE");
-    until(is_idle, s->pool, "the pool has nothing to do");
-    start(&s->plug, act_plug);
-    until(is_busy, s->pool, "the plug is in");
+    until(EVENTUALLY(!is_busy(s->pool)), "the pool has nothing to do");
+    member_start(&s->plug, act_plug);
+    until(EVENTUALLY(is_busy(s->pool)), "the plug is in");
 }
 
 void swarm_pull(struct swarm *s)
@@ -160,32 +145,20 @@ void swarm_pull(struct swarm *s)
         raw_failed("the plug", why(s->plug.db));
 }
 
-int swarm_in_line(struct swarm *s)
+int pool_in_line(rowlock_pool *pool)
 {
     int count = 0;
-    pthread_mutex_lock(&s->pool->mutex);
+    pthread_mutex_lock(&pool->mutex);
     for (int kind = 0; kind < RLK_STEP_COUNT; kind++)
-        for (const struct rlk_slot *slot = s->pool->line[kind].first; slot; slot = slot->next)
+        for (const struct rlk_slot *slot = pool->line[kind].first; slot; slot = slot->next)
             count++;
-    pthread_mutex_unlock(&s->pool->mutex);
+    pthread_mutex_unlock(&pool->mutex);
     return count;
-}
-
-struct standing {
-    struct swarm *s;
-    int count;
-};
-
-static bool stand(void *context)
-{
-    const struct standing *standing = context;
-    return swarm_in_line(standing->s) >= standing->count;
 }
 
 void swarm_stand(struct swarm *s, int count)
 {
-    struct standing standing = {s, count};
-    until(stand, &standing, "all stand in line");
+    until(EVENTUALLY(pool_in_line(s->pool) >= count), "all stand in line");
 }
 
 /* ---- the members */
@@ -193,7 +166,7 @@ void swarm_stand(struct swarm *s, int count)
 void swarm_start(struct swarm *s, int (*act)(struct member *m))
 {
     for (int i = 0; i < s->count; i++)
-        start(&s->member[i], act);
+        member_start(&s->member[i], act);
 }
 
 int swarm_join(struct swarm *s, int want)

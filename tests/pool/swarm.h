@@ -7,7 +7,6 @@
 
 #include "contract.h"
 
-#include <rowlock/pool.h>
 #include <stdatomic.h>
 
 enum { SWARM_MAX = 64, SWARM_TTL_MS = 600000, SWARM_PATIENCE_MS = 60000 };
@@ -43,8 +42,8 @@ bool has_server(const struct raw *raw);
 rowlock_pool *must_pool(const char *url, int connections, const char *prefix);
 /* statement_timeout_ms 0: the time limit of the pool. reconnect_ms as in the options. */
 rowlock_db *must_join(rowlock_pool *pool, int64_t statement_timeout_ms, int64_t reconnect_ms);
-/* Waits long for it. False ends the program. */
-void until(bool (*is_so)(void *context), void *context, const char *what);
+/* until(EVENTUALLY(…), "what"): false ends the program. */
+void until(bool so, const char *what);
 
 /* Each handle has looked at the tables, and each name has been granted before. */
 void swarm_open(struct swarm *s, const struct raw *raw, const char *url, int connections,
@@ -61,10 +60,11 @@ void swarm_close(struct swarm *s);
 void swarm_plug(struct swarm *s);
 void swarm_pull(struct swarm *s);
 /* How many steps are in line. */
-int swarm_in_line(struct swarm *s);
+int pool_in_line(rowlock_pool *pool);
 /* Returns when so many are. */
 void swarm_stand(struct swarm *s, int count);
 
+void member_start(struct member *m, int (*act)(struct member *m));
 void swarm_start(struct swarm *s, int (*act)(struct member *m));
 /* How many of the members that were started have this result. */
 int swarm_join(struct swarm *s, int want);

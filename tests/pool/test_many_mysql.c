@@ -8,9 +8,6 @@
 
 #include <mysql.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const char *url;
 static void *session, *other;
@@ -153,8 +150,4 @@ static int run(const struct raw *raw, const char *of)
     return tap_done();
 }
 
-int main(int argc, char **argv)
-{
-    (void)argc;
-    return each_main(argv, run);
-}
+EACH_MAIN(run)

@@ -6,11 +6,6 @@
 #include "quick.h"
 #include "tap.h"
 
-#include <rowlock/pool.h>
-#include <rowlock/tx.h>
-#include <stdio.h>
-#include <string.h>
-
 static rowlock_error err;
 
 static int opens(const char *url, const rowlock_pool_options *options)
@@ -69,9 +64,8 @@ static void test_options(void)
 
 static rowlock_pool *must_pool_of(int connections)
 {
-    rowlock_pool_options options = ROWLOCK_POOL_OPTIONS_INIT;
     rowlock_pool *pool = NULL;
-    options.connections = connections;
+    rowlock_pool_options options = *OPTIONS(pool, .connections = connections);
     script_reset();
     if (rowlock_pool_open("sqlite:x", &options, &pool, NULL) != ROWLOCK_OK)
         tap_ok(false, "a pool opens");
@@ -95,7 +89,6 @@ static void test_handles(void)
     };
     static int vendor;
     rowlock_pool *pool = must_pool_of(1);
-    rowlock_pool_options inner = ROWLOCK_POOL_OPTIONS_INIT;
     rowlock_db *db = NULL;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         rowlock_db_options options = cases[i].options;
@@ -106,7 +99,7 @@ static void test_handles(void)
         rowlock_db_close(db);
     }
     tap_is_str(script_calls(), "", "opening and closing handles sends nothing");
-    inner.db = DB(.pool = pool);
+    rowlock_pool_options inner = *OPTIONS(pool, .db = DB(.pool = pool));
     tap_is_int(opens("sqlite:x", &inner), ROWLOCK_EINVAL, "no pool in a pool");
     tap_is_int(
         rowlock_db_adopt_sqlite((struct sqlite3 *)(void *)&vendor, DB(.pool = pool), &db, &err),

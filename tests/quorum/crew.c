@@ -37,12 +37,8 @@
 #include <rowlock/quorum.h>
 
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 enum {
     PROCESSES_MOST = 4,
@@ -145,15 +141,14 @@ static void release(struct client *c, rowlock_lock *lock)
 
 static void take_turn(struct client *c)
 {
-    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
     bool kept = rand_r(&c->seed) % 4 == 0;
     /* Most want the first name. */
     int which = rand_r(&c->seed) % 2 ? 0 : rand_r(&c->seed) % NAMES;
     rowlock_lock *lock = c->lock[which];
     c->name = names[which];
-    how.ttl_ms = kept ? TTL_MS : SHORT_TTL_MS;
-    how.keeper = kept ? crew.keeper : NULL;
-    how.wait_ms = rand_r(&c->seed) % 3 ? WAIT_MS : 0;
+    rowlock_acquire_options how = *OPTIONS(acquire, .ttl_ms = kept ? TTL_MS : SHORT_TTL_MS,
+                                           .keeper = kept ? crew.keeper : NULL,
+                                           .wait_ms = rand_r(&c->seed) % 3 ? WAIT_MS : 0);
     long long asked = now_us();
     int result = heard(c, "acquire", rowlock_acquire(lock, &how));
     if (result == ROWLOCK_OK) {

@@ -6,8 +6,6 @@
 #include "each.h"
 
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { TTL_MS = 60000, WAIT_MS = 60000, TOGETHER = 4 };
 
@@ -18,8 +16,8 @@ static int much = 1;
 static void test_alone(void)
 {
     int turns = 200 * much;
-    rowlock_db *db = members_open(&members);
-    rowlock_lock *lock = must_lock(db, "alone");
+    OWNED(db) rowlock_db *db = members_open(&members);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "alone");
     int64_t newest = 0;
     int granted = 0, released = 0, ordered = 0;
     for (int i = 0; i < turns; i++) {
@@ -35,15 +33,13 @@ static void test_alone(void)
     tap_is_int(released, turns, "and is never told LOST");
     tap_is_int(ordered, turns, "and each token is higher than the one before");
     tap_ok(rows_become(&members, 0, 0, 0), "no row is left in any member");
-    close_locks(lock);
-    rowlock_db_close(db);
 }
 
 /* One old URL in a crontab would be enough for two holders. */
 static void test_lone_member(void)
 {
-    rowlock_db *db = must_open(members.straight[1]);
-    rowlock_lock *lock = must_lock(db, "lone");
+    OWNED(db) rowlock_db *db = must_open(members.straight[1]);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "lone");
     rowlock_lock *both[] = {lock, must_lock(db, "another")};
     rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_ESCHEMA, "a member grants nothing by itself");
@@ -52,23 +48,20 @@ static void test_lone_member(void)
     is_result(db, wait_lock(lock, TTL_MS, 60000), ROWLOCK_ESCHEMA, "nor to one that waits");
     tap_is_int(rows_in_all(&members), 0, "no row is left in any member");
     tap_is_int(members_ask(&members, 1, "SELECT count(*) FROM %swaiters"), 0, "and no ticket");
-    close_locks(lock, both[1]);
-    rowlock_db_close(db);
+    close_locks(both[1]);
 }
 
 /* ---- a backup that is younger than the last join */
 
 static int64_t grant_once(const char *name, int rows)
 {
-    rowlock_db *db = members_open(&members);
-    rowlock_lock *lock = must_lock(db, name);
+    OWNED(db) rowlock_db *db = members_open(&members);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, name);
     int64_t token = try_lock(lock, TTL_MS) == ROWLOCK_OK ? rowlock_lock_token(lock) : 0;
     if (rows >= 0)
         tap_ok(rows_become(&members, rows, 1, 1), "member 1 %s", rows ? "votes" : "does not vote");
     if (token && rowlock_release(lock) != ROWLOCK_OK)
         tap_note("%s", why(db));
-    close_locks(lock);
-    rowlock_db_close(db);
     return token;
 }
 
@@ -171,10 +164,7 @@ static void test_half_told(void)
         for (int k = 0; k < MEMBERS; k++)
             members_change(&members, k, "UPDATE %smembers SET moved = moved - %lld", 3600000000);
         rowlock_db_close(members_open(&members));
-        for (int64_t end = clock_ms() + slow_ms(WAIT_MS);
-             !marks_are_known_to(1) && clock_ms() < end;)
-            sleep_ms(20);
-        if (!marks_are_known_to(1))
+        if (!EVENTUALLY(marks_are_known_to(1)))
             break;
         told++;
     }
@@ -237,12 +227,9 @@ static atomic_int holders, together, turns;
  * one. */
 static int take_turns(void *argument)
 {
-    rowlock_db *db = NULL;
-    rowlock_error err = ROWLOCK_ERROR_INIT;
     (void)argument;
-    if (rowlock_db_open_quorum(members.urls, MEMBERS, NULL, &db, &err) != ROWLOCK_OK)
-        raw_failed("open a quorum", err.text);
-    rowlock_lock *lock = must_lock(db, "together");
+    OWNED(db) rowlock_db *db = must_quorum(members.urls, MEMBERS, NULL);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "together");
     for (int i = 0; i < 10 * much; i++) {
         if (wait_lock(lock, TTL_MS, slow_ms(WAIT_MS)) != ROWLOCK_OK) {
             tap_note("%s", why(db));
@@ -257,8 +244,6 @@ static int take_turns(void *argument)
         /* Time: others come between two turns, mostly. Each turn is checked alone. */
         sleep_ms(1);
     }
-    close_locks(lock);
-    rowlock_db_close(db);
     return 0;
 }
 
@@ -292,8 +277,4 @@ static int run(const struct raw *raw, const char *url)
     return tap_done();
 }
 
-int main(int argc, char **argv)
-{
-    (void)argc;
-    return each_main(argv, run);
-}
+EACH_MAIN(run)

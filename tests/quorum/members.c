@@ -6,10 +6,6 @@
 #include "core/cells.h"
 #include "core/ask.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { PATIENCE_MS = 60000 };
 
 static void make_one(struct members *m, int i, const char *url)
@@ -72,10 +68,10 @@ void members_drop(struct members *m)
 static void open_within(const struct members *m, int64_t ms, rowlock_db **db,
                         rowlock_keeper **keeper)
 {
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
     rowlock_error err = ROWLOCK_ERROR_INIT;
     int result = ROWLOCK_ECONN;
-    options.statement_timeout_ms = options.connect_timeout_ms = options.reconnect_ms = ms;
+    rowlock_db_options options =
+        *OPTIONS(db, .statement_timeout_ms = ms, .connect_timeout_ms = ms, .reconnect_ms = ms);
     for (int64_t end = clock_ms() + PATIENCE_MS; result == ROWLOCK_ECONN && clock_ms() < end;)
         result = db ? rowlock_db_open_quorum(m->urls, MEMBERS, &options, db, &err)
                     : rowlock_keeper_open_quorum(m->urls, MEMBERS, &options, keeper, &err);
@@ -155,8 +151,5 @@ int rows_in_all(const struct members *m)
 
 bool rows_become(const struct members *m, int a, int b, int c)
 {
-    for (int64_t end = clock_ms() + slow_ms(PATIENCE_MS); clock_ms() < end; sleep_ms(5))
-        if (rows_in(m, 0) == a && rows_in(m, 1) == b && rows_in(m, 2) == c)
-            return true;
-    return false;
+    return EVENTUALLY(rows_in(m, 0) == a && rows_in(m, 1) == b && rows_in(m, 2) == c);
 }

@@ -6,11 +6,6 @@
 
 #include "each.h"
 
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* A kept lease outlives a machine that stands still for 5 s, and is renewed after 3 s. */
 enum {
     TURNS = 3,
@@ -72,7 +67,7 @@ static bool is_complete(rowlock_lock *lock)
 /* Grants, renewals and releases. */
 static void count_turns(rowlock_db *db, const char *name, int counts[3])
 {
-    rowlock_lock *lock = must_lock(db, name);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, name);
     counts[0] = counts[1] = counts[2] = 0;
     for (int i = 0; i < TURNS; i++) {
         counts[0] += try_lock(lock, LONG_MS) == ROWLOCK_OK;
@@ -80,7 +75,6 @@ static void count_turns(rowlock_db *db, const char *name, int counts[3])
         counts[2] += rowlock_release(lock) == ROWLOCK_OK;
         rowlock_forget(lock);
     }
-    rowlock_lock_close(lock);
 }
 
 static void test_one(const char *what, void (*break_it)(int i), void (*mend_it)(int i))
@@ -124,8 +118,7 @@ static void test_debts(void)
 static int come_back(void *unused)
 {
     (void)unused;
-    for (int64_t end = clock_ms() + slow_ms(PATIENCE_MS); rows_in(&m, 0) && clock_ms() < end;)
-        sleep_ms(1);
+    (void)EVENTUALLY(rows_in(&m, 0) == 0);
     for (int i = 0; i < MEMBERS; i++)
         change(i, "UPDATE %stokens SET token = token + 1 WHERE name = 'again'");
     up(1);
@@ -136,8 +129,8 @@ static int come_back(void *unused)
 /* The other members have removed their rows by the time that the newest grant is looked at. */
 static void test_release_again(void)
 {
-    rowlock_db *db = members_open(&m);
-    rowlock_lock *lock = must_lock(db, "again");
+    OWNED(db) rowlock_db *db = members_open(&m);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "again");
     is_result(db, try_lock(lock, LONG_MS), ROWLOCK_OK, "a lock is held");
     tap_ok(is_complete(lock), "in all members");
     down(1);
@@ -150,61 +143,46 @@ static void test_release_again(void)
     is_result(db, try_lock(lock, LONG_MS), ROWLOCK_OK, "it is held again");
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "and released");
     tap_ok(rows_become(&m, 0, 0, 0), "no row is left in any member");
-    close_locks(lock);
-    rowlock_db_close(db);
 }
 
-struct handed {
-    rowlock_lock *lock;
-    int result;
-};
-
-static int release_it(void *argument)
+static int release_it(void *lock)
 {
-    struct handed *h = argument;
-    h->result = rowlock_release(h->lock);
-    return 0;
+    return rowlock_release(lock);
 }
 
 /* The first release has one row removed, and does not know of the others. The second one removes
  * these. Nobody else was granted the lock, so the first one takes them for its own. */
 static void test_release_twice(void)
 {
-    rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db *db = members_open(&m), *other = NULL;
-    struct handed own = {.lock = must_lock(db, "twice")};
-    is_result(db, try_lock(own.lock, LONG_MS), ROWLOCK_OK, "a lock is held");
-    tap_ok(is_complete(own.lock), "in all members");
-    if (rowlock_db_open_quorum((const char *const *)m.straight, MEMBERS, NULL, &other, &err) !=
-        ROWLOCK_OK)
-        raw_failed("open a quorum", err.text);
+    rowlock_db *db = members_open(&m);
+    rowlock_lock *own = must_lock(db, "twice");
+    is_result(db, try_lock(own, LONG_MS), ROWLOCK_OK, "a lock is held");
+    tap_ok(is_complete(own), "in all members");
+    rowlock_db *other = must_quorum((const char *const *)m.straight, MEMBERS, NULL);
     rowlock_lock *attached =
-        must_attach(other, "twice", rowlock_lock_owner(own.lock), rowlock_lock_token(own.lock));
+        must_attach(other, "twice", rowlock_lock_owner(own), rowlock_lock_token(own));
     down(1);
     down(2);
-    struct helper *helper = helper_start(release_it, &own);
-    for (int64_t end = clock_ms() + slow_ms(PATIENCE_MS); rows_in(&m, 0) && clock_ms() < end;)
-        sleep_ms(1);
+    struct helper *helper = helper_start(release_it, own);
+    (void)EVENTUALLY(rows_in(&m, 0) == 0);
     is_result(other, rowlock_release(attached), ROWLOCK_OK,
               "while a release reaches one member, another handle of the grant releases it");
     up(1);
     up(2);
-    helper_join(helper);
-    is_result(db, own.result, ROWLOCK_OK, "the first one is told OK as well: it was no rival");
-    is_result(db, try_lock(own.lock, LONG_MS), ROWLOCK_OK, "it is held again");
-    is_result(db, rowlock_release(own.lock), ROWLOCK_OK, "and released");
+    is_result(db, helper_join(helper), ROWLOCK_OK,
+              "the first one is told OK as well: it was no rival");
+    is_result(db, try_lock(own, LONG_MS), ROWLOCK_OK, "it is held again");
+    is_result(db, rowlock_release(own), ROWLOCK_OK, "and released");
     tap_ok(rows_become(&m, 0, 0, 0), "no row is left in any member");
-    close_locks(own.lock, attached);
+    close_locks(own, attached);
     close_dbs(db, other);
 }
 
 /* ---- a wait that is cancelled */
 
-static int wait_long(void *argument)
+static int wait_long(void *lock)
 {
-    struct handed *h = argument;
-    h->result = wait_lock(h->lock, LONG_MS, LONG_MS);
-    return 0;
+    return wait_lock(lock, LONG_MS, LONG_MS);
 }
 
 /* One member is away, and the answer of another is lost, which may have granted the lock. If it was
@@ -212,31 +190,29 @@ static int wait_long(void *argument)
 static void test_cancelled(void)
 {
     enum { TRIES = 20 };
-    rowlock_db *db = members_open(&m);
-    struct handed own = {.lock = must_lock(db, "cancelled"), .result = ROWLOCK_CANCELLED};
-    for (int i = 0; i < TRIES && own.result == ROWLOCK_CANCELLED; i++) {
-        is_result(db, try_lock(own.lock, LONG_MS), ROWLOCK_OK, "a lock is free");
-        is_result(db, rowlock_release(own.lock), ROWLOCK_OK, "and released");
+    OWNED(db) rowlock_db *db = members_open(&m);
+    rowlock_lock *own = must_lock(db, "cancelled");
+    int result = ROWLOCK_CANCELLED;
+    for (int i = 0; i < TRIES && result == ROWLOCK_CANCELLED; i++) {
+        is_result(db, try_lock(own, LONG_MS), ROWLOCK_OK, "a lock is free");
+        is_result(db, rowlock_release(own), ROWLOCK_OK, "and released");
         rows_become(&m, 0, 0, 0);
         down(2);
         faultproxy_arm(m.proxy[1], 1, (struct fault){FAULT_CUT, ON_ANSWER, 0});
         faultproxy_refuse(m.proxy[1]);
-        struct helper *helper = helper_start(wait_long, &own);
-        for (int64_t end = clock_ms() + slow_ms(PATIENCE_MS);
-             !faultproxy_fired(m.proxy[1]) && clock_ms() < end;)
-            sleep_ms(5);
+        struct helper *helper = helper_start(wait_long, own);
+        (void)EVENTUALLY(faultproxy_fired(m.proxy[1]));
         rowlock_cancel(db);
-        helper_join(helper);
+        result = helper_join(helper);
         up(1);
         up(2);
     }
-    is_result(db, own.result, ROWLOCK_EUNCERTAIN,
+    is_result(db, result, ROWLOCK_EUNCERTAIN,
               "a wait that is cancelled after a lost answer is uncertain");
-    is_result(db, wait_lock(own.lock, LONG_MS, LONG_MS), ROWLOCK_OK, "the same handle acquires it");
-    is_result(db, rowlock_release(own.lock), ROWLOCK_OK, "and releases it");
+    is_result(db, wait_lock(own, LONG_MS, LONG_MS), ROWLOCK_OK, "the same handle acquires it");
+    is_result(db, rowlock_release(own), ROWLOCK_OK, "and releases it");
     tap_ok(rows_become(&m, 0, 0, 0), "no row is left in any member");
-    close_locks(own.lock);
-    rowlock_db_close(db);
+    close_locks(own);
 }
 
 /* Which member has missed the newest grant makes no difference. */
@@ -325,49 +301,35 @@ static void test_late_refusal(void)
 
 /* ---- a try */
 
-struct patient {
-    rowlock_lock *lock;
-    int result;
-    atomic_bool ended;
-};
-
-static int try_patiently(void *argument)
+static int try_patiently(void *lock)
 {
-    struct patient *p = argument;
-    p->result = try_lock(p->lock, LONG_MS);
-    p->ended = true;
-    return 0;
+    return try_lock(lock, LONG_MS);
 }
 
 /* One member refuses, one grants, and one hangs much longer than the test waits. */
 static void test_try(bool hangs_before)
 {
-    rowlock_db_options how = ROWLOCK_DB_OPTIONS_INIT;
-    rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db *db = members_open(&m), *other = NULL;
+    rowlock_db *db = members_open(&m);
     rowlock_lock *held = must_lock(db, "tried");
-    struct patient p = {.result = ROWLOCK_OK};
-    how.statement_timeout_ms = how.connect_timeout_ms = LONG_MS;
+    rowlock_db_options how =
+        *OPTIONS(db, .statement_timeout_ms = LONG_MS, .connect_timeout_ms = LONG_MS);
     is_result(db, try_lock(held, LONG_MS), ROWLOCK_OK, "a lock is held");
     tap_ok(is_complete(held), "in all members");
     change(0, "DELETE FROM %slocks");
     if (hangs_before)
         freeze(2);
-    if (rowlock_db_open_quorum(m.urls, MEMBERS, &how, &other, &err) != ROWLOCK_OK)
-        raw_failed("open a quorum", err.text);
-    p.lock = must_lock(other, "tried");
+    rowlock_db *other = must_quorum(m.urls, MEMBERS, &how);
+    rowlock_lock *wanted = must_lock(other, "tried");
     if (!hangs_before && rowlock_verify(held) == ROWLOCK_OK)
         freeze(2);
-    struct helper *helper = helper_start(try_patiently, &p);
-    for (int64_t end = clock_ms() + slow_ms(PATIENCE_MS); !p.ended && clock_ms() < end;)
-        sleep_ms(5);
-    tap_ok(p.ended, "a try ends when two have answered, and the third hangs %s",
+    struct helper *helper = helper_start(try_patiently, wanted);
+    tap_ok(EVENTUALLY(helper_ended(helper)),
+           "a try ends when two have answered, and the third hangs %s",
            hangs_before ? "since before it was opened" : "from then on");
     thaw(2);
-    helper_join(helper);
-    is_result(other, p.result, ROWLOCK_BUSY, "the lock is busy");
+    is_result(other, helper_join(helper), ROWLOCK_BUSY, "the lock is busy");
     is_result(db, rowlock_release(held), ROWLOCK_OK, "the holder releases it");
-    close_locks(held, p.lock);
+    close_locks(held, wanted);
     rowlock_db_close(other);
     rowlock_db_close(db);
     tap_ok(rows_become(&m, 0, 0, 0), "no row is left in any member");
@@ -394,19 +356,16 @@ static bool none_outlives_its_lease(void)
 
 static rowlock_lock *keep(rowlock_db *db, rowlock_keeper *keeper, const char *name, int64_t ttl_ms)
 {
-    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
     rowlock_lock *lock = must_lock(db, name);
-    how.ttl_ms = slow_ms(ttl_ms);
-    how.keeper = keeper;
+    rowlock_acquire_options how = *OPTIONS(acquire, .ttl_ms = slow_ms(ttl_ms), .keeper = keeper);
     is_result(db, rowlock_acquire(lock, &how), ROWLOCK_OK, "a keeper has %s", name);
     return lock;
 }
 
 static bool becomes(rowlock_lock *lock, rowlock_state state)
 {
-    for (int64_t end = clock_ms() + slow_ms(PATIENCE_MS); clock_ms() < end; sleep_ms(5))
-        if (rowlock_lock_state(lock) == state || rowlock_lock_state(lock) == ROWLOCK_STATE_LOST)
-            break;
+    (void)EVENTUALLY(rowlock_lock_state(lock) == state ||
+                     rowlock_lock_state(lock) == ROWLOCK_STATE_LOST);
     return rowlock_lock_state(lock) == state;
 }
 
@@ -436,20 +395,16 @@ static bool renewals_become(int member, const char *name, int wanted)
     char least[200];
     snprintf(least, sizeof least,
              "SELECT coalesce(min(renewals), -1) FROM %%slocks WHERE name LIKE '%s%%%%'", name);
-    for (int64_t end = clock_ms() + slow_ms(PATIENCE_MS); clock_ms() < end; sleep_ms(20))
-        if (members_ask(&m, member, least) >= wanted)
-            return true;
-    return false;
+    return EVENTUALLY(members_ask(&m, member, least) >= wanted);
 }
 
 /* Member 2 has done then what the keeper wanted before. */
 static void catch_up(rowlock_db *db, rowlock_keeper *keeper)
 {
-    rowlock_lock *lock = keep(db, keeper, "newest", BRIEF_MS);
+    OWNED(lock) rowlock_lock *lock = keep(db, keeper, "newest", BRIEF_MS);
     renewals_become(2, "newest", 1);
     if (rowlock_release(lock) != ROWLOCK_OK)
         tap_note("%s", why(db));
-    close_locks(lock);
 }
 
 static int release_each(rowlock_lock *const *lock, int count)
@@ -466,8 +421,8 @@ static int release_each(rowlock_lock *const *lock, int count)
 static void test_slow_member(void)
 {
     enum { LOCKS = 8, ROUNDS = 3 };
-    rowlock_keeper *keeper = members_keeper(&m, KEEPER_MS);
-    rowlock_db *db = members_open(&m);
+    OWNED(keeper) rowlock_keeper *keeper = members_keeper(&m, KEEPER_MS);
+    OWNED(db) rowlock_db *db = members_open(&m);
     rowlock_lock *lock[LOCKS];
     char name[20];
     int renewed = 0;
@@ -485,8 +440,6 @@ static void test_slow_member(void)
     catch_up(db, keeper);
     tap_is_int(release_each(lock, LOCKS), LOCKS, "and released");
     close_each_lock(lock, LOCKS);
-    rowlock_db_close(db);
-    rowlock_keeper_close(keeper);
 }
 
 /* Only one of the members that answer has a row of the bare lock. */
@@ -494,8 +447,8 @@ static void test_bare_majority(void)
 {
     enum { OTHERS = 3 };
     const char *const name[OTHERS] = {"other 1", "other 2", "other 3"};
-    rowlock_keeper *keeper = members_keeper(&m, KEEPER_MS);
-    rowlock_db *db = members_open(&m);
+    OWNED(keeper) rowlock_keeper *keeper = members_keeper(&m, KEEPER_MS);
+    OWNED(db) rowlock_db *db = members_open(&m);
     rowlock_lock *bare = keep(db, keeper, "bare", BRIEF_MS), *other[OTHERS];
     int held = 0;
     for (int i = 0; i < OTHERS; i++)
@@ -521,8 +474,6 @@ static void test_bare_majority(void)
     tap_is_int(release_each(other, OTHERS), OTHERS, "which are released");
     close_each_lock(other, OTHERS);
     close_locks(bare);
-    rowlock_db_close(db);
-    rowlock_keeper_close(keeper);
 }
 
 /* It answers after the others have decided. A machine that stands still ends the lease. Then a
@@ -530,8 +481,8 @@ static void test_bare_majority(void)
 static void test_late_refusals(void)
 {
     enum { TRIES = 12 };
-    rowlock_keeper *keeper = members_keeper(&m, KEEPER_MS);
-    rowlock_db *db = members_open(&m);
+    OWNED(keeper) rowlock_keeper *keeper = members_keeper(&m, KEEPER_MS);
+    OWNED(db) rowlock_db *db = members_open(&m);
     bool lost = true, told = false, ended = false;
     for (int i = 0; i < TRIES && lost; i++) {
         rowlock_lock *lock = keep(db, keeper, "late refusals", (i + 1) * BRIEF_MS);
@@ -552,8 +503,6 @@ static void test_late_refusals(void)
     tap_ok(ended, "and that it has the row again");
     tap_ok(!lost, "it is released");
     tap_is_int(rows_in_all(&m), 0, "no row is left in any member");
-    rowlock_db_close(db);
-    rowlock_keeper_close(keeper);
 }
 
 /* ---- a check */
@@ -569,11 +518,10 @@ static void test_check(void)
 {
     enum { REQUESTS = 3, REQUESTS_MOST = 30 };
     for (int i = 0; i < MEMBERS; i++) {
-        rowlock_db_options how = ROWLOCK_DB_OPTIONS_INIT;
         const char want[] = {i ? 'v' : '-', i == 1 ? '-' : 'v', i == 2 ? '-' : 'v', '\0'};
         int lost = 0, odd = 0;
         bool fired = true;
-        how.reconnect_ms = -1;
+        rowlock_db_options how = *OPTIONS(db, .reconnect_ms = -1);
         for (int n = 1; fired && odd == 0 && n < REQUESTS_MOST; n++) {
             rowlock_error err = ROWLOCK_ERROR_INIT;
             char votes[MEMBERS + 1] = "";
@@ -663,8 +611,4 @@ static int run(const struct raw *raw, const char *url)
     return tap_done();
 }
 
-int main(int argc, char **argv)
-{
-    (void)argc;
-    return each_main(argv, run);
-}
+EACH_MAIN(run)

@@ -4,10 +4,6 @@
  * row's lease, and need no other kind of lock than an exclusive one. */
 #include "members.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 static bool is_set(const char *name)
 {
     const char *url = getenv(name);

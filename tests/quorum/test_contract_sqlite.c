@@ -4,8 +4,6 @@
  * no other kind of lock than an exclusive one. ROWLOCK_TEST_SUBJECT: only this one. */
 #include "contract.h"
 
-#include <stdlib.h>
-
 int main(void)
 {
     static const char *const subjects[] = {"owners", "fork", "waiting", NULL};

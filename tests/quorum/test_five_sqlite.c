@@ -4,12 +4,8 @@
 #include "contract.h"
 
 #include <rowlock/quorum.h>
-#include <rowlock/tx.h>
 
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { FIVE = 5, TTL_MS = 60000 };
 
@@ -29,19 +25,18 @@ static void back(int i)
 }
 
 /* Returns the token. 0: there was no grant, or it could not be released. */
-static int64_t grant_of(const char *name, int *result)
+static int64_t grant_for(const char *name, int *result)
 {
-    rowlock_db *db = NULL;
+    OWNED(db) rowlock_db *db = NULL;
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    options.reconnect_ms = -1;
+    rowlock_db_options options = *OPTIONS(db, .reconnect_ms = -1);
     int64_t token = 0;
     *result = rowlock_db_open_quorum(list, FIVE, &options, &db, &err);
     if (*result != ROWLOCK_OK) {
         tap_note("%s", err.text);
         return 0;
     }
-    rowlock_lock *lock = must_lock(db, name);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, name);
     *result = try_lock(lock, TTL_MS);
     if (*result == ROWLOCK_OK)
         token = rowlock_lock_token(lock);
@@ -49,14 +44,12 @@ static int64_t grant_of(const char *name, int *result)
         tap_note("%s", why(db));
     if (token && rowlock_release(lock) != ROWLOCK_OK)
         token = 0;
-    close_locks(lock);
-    rowlock_db_close(db);
     return token;
 }
 
 static int64_t grant_once(int *result)
 {
-    return grant_of("five", result);
+    return grant_for("five", result);
 }
 
 /* A database that was used alone has counted on. */
@@ -204,12 +197,10 @@ static void test_majority_lost(void)
 
 static void test_transaction(void)
 {
-    rowlock_db *db = must_open(urls[1]), *tx = NULL;
+    OWNED(db) rowlock_db *db = must_open(urls[1]);
     rowlock_lock *lock = must_lock(db, "inside");
     void *session = raw_sqlite.open(urls[1]);
-    rowlock_error err = ROWLOCK_ERROR_INIT;
-    if (raw_sqlite.adopt(&tx, session, NULL, &err) != ROWLOCK_OK)
-        raw_failed("adopt", err.text);
+    rowlock_db *tx = must_adopt(&raw_sqlite, session, NULL);
     raw_run(&raw_sqlite, session, "BEGIN IMMEDIATE");
     is_result(tx, rowlock_tx_acquire(lock, tx, NULL), ROWLOCK_ESCHEMA,
               "a member grants nothing in a transaction, either");
@@ -217,24 +208,6 @@ static void test_transaction(void)
     close_locks(lock);
     rowlock_db_close(tx);
     raw_sqlite.close(session);
-    rowlock_db_close(db);
-    rowlock_db *quorum = NULL;
-    if (rowlock_db_open_quorum(list, FIVE, NULL, &quorum, &err) != ROWLOCK_OK)
-        raw_failed("open a quorum", err.text);
-    lock = must_lock(quorum, "inside");
-    session = raw_sqlite.open(urls[1]);
-    if (raw_sqlite.adopt(&tx, session, NULL, &err) != ROWLOCK_OK)
-        raw_failed("adopt", err.text);
-    is_result(quorum, try_lock(lock, TTL_MS), ROWLOCK_OK, "the quorum grants it");
-    raw_run(&raw_sqlite, session, "BEGIN IMMEDIATE");
-    is_result(tx, rowlock_guard(lock, tx), ROWLOCK_EUNSUPPORTED, "but no member can guard it");
-    tap_ok(strstr(why(tx), "rowlock_fence()") != NULL, "which the error says, and what can");
-    raw_run(&raw_sqlite, session, "ROLLBACK");
-    is_result(quorum, rowlock_release(lock), ROWLOCK_OK, "it is released");
-    close_locks(lock);
-    rowlock_db_close(tx);
-    raw_sqlite.close(session);
-    rowlock_db_close(quorum);
 }
 
 /* ---- many programs that begin while marks move */
@@ -246,7 +219,7 @@ static atomic_int odd;
 static int start_one(void *argument)
 {
     int result = 0;
-    grant_of(argument, &result);
+    grant_for(argument, &result);
     odd += result != ROWLOCK_OK;
     return 0;
 }

@@ -4,16 +4,7 @@
  * nothing. */
 #include "contract.h"
 
-#include <rowlock/admin.h>
-#include <rowlock/once.h>
 #include <rowlock/quorum.h>
-#include <rowlock/tx.h>
-#include <rowlock/versions.h>
-
-#include <sqlite3.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static char first[300], second[300], third[300], bare[300], missing[300];
 
@@ -21,7 +12,7 @@ static void refused(int want, const char *part, const char *what, const char *co
                     size_t count)
 {
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db *db = NULL;
+    OWNED(db) rowlock_db *db = NULL;
     rowlock_keeper *keeper = NULL;
     int result = rowlock_db_open_quorum(urls, count, NULL, &db, &err);
     bool said = strstr(err.text, part) != NULL;
@@ -30,7 +21,6 @@ static void refused(int want, const char *part, const char *what, const char *co
         tap_note("%s: %s", rowlock_result_name(result), err.text);
     tap_is_int(rowlock_keeper_open_quorum(urls, count, NULL, &keeper, NULL), want,
                "for a keeper, too");
-    rowlock_db_close(db);
 }
 
 #define REFUSED(want, part, what, ...)                            \
@@ -39,7 +29,7 @@ static void refused(int want, const char *part, const char *what, const char *co
 
 static void test_refused(void)
 {
-    rowlock_db *db = NULL;
+    OWNED(db) rowlock_db *db = NULL;
     const char *urls[] = {first, second, third};
     REFUSED(ROWLOCK_EINVAL, "not 1", "one member", first);
     REFUSED(ROWLOCK_EINVAL, "not 2", "two members", first, second);
@@ -61,7 +51,6 @@ static void test_refused(void)
                "no place for the keeper");
     tap_is_str(err.text, "the place for the new handle is NULL", "which it says, too");
     tap_is_int(rowlock_db_open_quorum(urls, 3, NULL, &db, NULL), ROWLOCK_OK, "no place for errors");
-    rowlock_db_close(db);
 }
 
 /* The other two grant without it. */
@@ -69,19 +58,17 @@ static void test_unfit(const char *what, const char *url)
 {
     const char *urls[] = {first, second, url};
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db *db = NULL;
+    OWNED(db) rowlock_db *db = NULL;
     tap_is_str(rowlock_result_name(rowlock_db_open_quorum(urls, 3, NULL, &db, &err)), "ROWLOCK_OK",
                "one of three %s: it opens", what);
     if (!db) {
         tap_note("%s", err.text);
         return;
     }
-    rowlock_lock *lock = must_lock(db, "unfit");
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "unfit");
     is_result(db, try_lock(lock, 60000), ROWLOCK_OK, "and grants");
     is_result(db, rowlock_renew(lock, 0), ROWLOCK_OK, "and renews");
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "and releases");
-    close_locks(lock);
-    rowlock_db_close(db);
 }
 
 static int in_child(void *argument)
@@ -149,12 +136,9 @@ static void test_data(rowlock_db *db)
 {
     static const char data[] = "the database that has the data";
     const char *const key[] = {"id", NULL}, *const columns[] = {"name", NULL};
-    rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
     rowlock_table *table = NULL;
     rowlock_once *once = NULL;
-    about.name = "people";
-    about.key = key;
-    about.columns = columns;
+    rowlock_table_options about = *OPTIONS(table, .name = "people", .key = key, .columns = columns);
     unsupported(db, rowlock_table_open(db, &about, &table), data, "a table");
     unsupported(db, rowlock_once_claim(db, "key", NULL, &once), data, "a once key");
     tap_ok(!table && !once, "there is no handle then");
@@ -168,9 +152,8 @@ static void test_kinds(rowlock_db *db, rowlock_lock *lock)
 {
     static const char one[] = "the URL of one database";
     rowlock_lock *other = must_lock(db, "other"), *both[] = {lock, other};
-    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
     size_t which;
-    how.ttl_ms = 1000;
+    rowlock_acquire_options how = *OPTIONS(acquire, .ttl_ms = 1000);
     unsupported(db, rowlock_acquire_all(both, 2, &how, &which), "one after the other",
                 "two locks at once");
     how.permits = ROWLOCK_SHARED;
@@ -185,21 +168,17 @@ static void test_kinds(rowlock_db *db, rowlock_lock *lock)
 /* A guard takes a transaction of one database. */
 static void test_transaction(rowlock_lock *lock)
 {
-    sqlite3 *connection = NULL;
-    rowlock_db *tx = NULL;
-    rowlock_error err = ROWLOCK_ERROR_INIT;
-    if (sqlite3_open(first + strlen("sqlite:"), &connection) != SQLITE_OK ||
-        rowlock_db_adopt_sqlite(connection, NULL, &tx, &err) != ROWLOCK_OK)
-        raw_failed("adopt a connection", err.text);
-    sqlite3_exec(connection, "BEGIN", NULL, NULL, NULL);
+    char why_not[200];
+    void *session = raw_sqlite.open(first);
+    rowlock_db *tx = must_adopt(&raw_sqlite, session, NULL);
+    raw_run(&raw_sqlite, session, "BEGIN");
     unsupported(tx, rowlock_guard(lock, tx), "rowlock_fence()", "a guard in a member");
     unsupported(tx, rowlock_tx_acquire(lock, tx, NULL), "rowlock_fence()",
                 "acquiring in a transaction");
     unsupported(tx, rowlock_tx_release(lock, tx), "rowlock_fence()", "releasing in a transaction");
-    tap_is_int(sqlite3_exec(connection, "COMMIT", NULL, NULL, NULL), SQLITE_OK,
-               "the transaction goes on");
+    tap_ok(raw_sqlite.run(session, "COMMIT", why_not, sizeof why_not), "the transaction goes on");
     rowlock_db_close(tx);
-    sqlite3_close(connection);
+    raw_sqlite.close(session);
 }
 
 static void test_names(void)
@@ -207,10 +186,7 @@ static void test_names(void)
     const char *urls[] = {first, second, third};
     const char *const names[] = {"'; DROP TABLE rowlock_locks; --", "%s%n",
                                  "\xC3\xA4 \\ \" ` $1 ?1", "{name}"};
-    rowlock_db *db = NULL;
-    rowlock_error err = ROWLOCK_ERROR_INIT;
-    if (rowlock_db_open_quorum(urls, 3, NULL, &db, &err) != ROWLOCK_OK)
-        raw_failed("open a quorum", err.text);
+    OWNED(db) rowlock_db *db = must_quorum(urls, 3, NULL);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         rowlock_lock *lock = must_lock(db, names[i]);
         is_result(db, try_lock(lock, 60000), ROWLOCK_OK, "a hostile name: %zu", i);
@@ -231,7 +207,6 @@ static void test_names(void)
     tap_is_int(rowlock_db_stats(db, &stats), ROWLOCK_OK, "the handle counts");
     tap_is_int((long long)stats.granted, 5, "one grant for each lock, not for each member");
     close_locks(lock);
-    rowlock_db_close(db);
 }
 
 int main(void)
