@@ -287,7 +287,7 @@ cli() {
     local part
     for part in /cli/ upgrade/ /python/; do
         contract "long, $part" "those of make check" env ROWLOCK_TEST_LONG=1 ROWLOCK_TEST_TIMEOUT=1800 "$make" \
-            --no-print-directory run-all-tests "TESTS=$part"
+            --no-print-directory run-check "TESTS=$part"
     done
 }
 
