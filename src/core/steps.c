@@ -111,7 +111,7 @@ struct trying {
     const struct rlk_request *request;
     struct rlk_grant *grant;
     bool answered;
-    /* Of a grant. 0: the step has not decided. -1: no grant. */
+    /* The token of a grant. 0: the step has not decided. -1: no grant. */
     int64_t token;
 };
 

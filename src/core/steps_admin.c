@@ -57,7 +57,7 @@ enum rlk_class rlk_step_facts(rowlock_db *db, struct rlk_call *call, struct rlk_
 /* All rows are read before the first callback. A callback that is slow, or writes to a full pipe,
  * must not keep a transaction open. */
 struct page {
-    /* Of one item. */
+    /* The size of one item. */
     size_t size;
     void (*read)(const rowlock_value *cells, void *item);
     char *items;

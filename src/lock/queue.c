@@ -37,7 +37,7 @@ struct queuing {
     struct rlk_request *request;
     /* Live tickets before ours, when last seen. */
     int64_t ahead;
-    /* Of the ticket. */
+    /* The ticket's lease. */
     int64_t lease_us;
     /* When to renew the ticket. */
     int64_t renew_us;

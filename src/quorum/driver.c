@@ -13,7 +13,7 @@ struct handle {
     struct rlk_quorum *quorum;
     /* Core has begun what it takes for a transaction. */
     bool framed;
-    /* Of the quorum, as its members have it. */
+    /* The quorum's identity, as its members have it. */
     char identity[64];
 };
 

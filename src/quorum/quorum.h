@@ -74,11 +74,11 @@ struct rlk_round {
     struct rlk_answer answer[RLK_MEMBERS_MOST];
     struct rlk_job job[RLK_MEMBERS_MOST];
     enum rlk_verdict verdict;
-    /* Of GRANTED: the token that all rows of the grant get. */
+    /* GRANTED: the token that all rows of the grant get. */
     int64_t token;
-    /* Of GRANTED and RENEWED: until then no other request can have a majority, by our clock. */
+    /* GRANTED and RENEWED: until then no other request can have a majority, by our clock. */
     int64_t until_us;
-    /* Of RENEWED: the lease of a row that is given to a member. */
+    /* RENEWED: the lease of a row that is given to a member. */
     int64_t ttl_us;
 };
 
@@ -204,7 +204,7 @@ void rlk_round_leave(struct rlk_round *round);
 bool rlk_answer_done(const struct rlk_answer *answer);
 /* The step was done, and has found or changed a row. */
 bool rlk_answer_found(const struct rlk_answer *answer);
-/* Of an answer to ACQUIRE: the token of the request's grant. 0: it has none. */
+/* The token of the request's grant, by an answer to ACQUIRE. 0: it has none. */
 int64_t rlk_answer_token(const struct rlk_answer *answer);
 /* Gives a struct rlk_query a row. */
 int rlk_quorum_take_row(void *query, const rowlock_value *cells, size_t count);
@@ -260,7 +260,7 @@ enum rlk_class rlk_quorum_last(struct rlk_quorum *quorum, struct rlk_call *call,
 /* Sends it to the first of the members that answer. */
 enum rlk_class rlk_quorum_forward(struct rlk_quorum *quorum, struct rlk_call *call,
                                   struct rlk_query *query);
-/* Of the answers, the class that says why there is no majority. */
+/* The class of an answer that says why there is no majority. */
 enum rlk_class rlk_quorum_failure(const struct rlk_round *round, struct rlk_call *call);
 
 #endif
