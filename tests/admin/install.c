@@ -368,7 +368,7 @@ static void checked_before_install(const struct contract *c)
     tap_ok(!f.further, "and no more");
 }
 
-/* Pitfalls 12, 18 and 33. */
+/* A second index makes sweeps and releases deadlock, and renewals write to it each time. */
 static void one_index(const struct contract *c)
 {
     const char *query = "SELECT count(*) FROM pragma_index_list('rowlock_locks')";

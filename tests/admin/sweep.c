@@ -128,7 +128,7 @@ static int sweep_in_thread(void *argument)
     return result;
 }
 
-/* Pitfall 30: what is renewed while the sweep is waiting for it stays. */
+/* A row that is renewed while the sweep waits for it stays. */
 static void renewed_meanwhile(const struct contract *c, const char *url)
 {
     leave_rows(c, "renewed", 1, wall_clock_us() - HOUR_US);
@@ -214,7 +214,6 @@ static void passes_over_adopted(const struct contract *c)
     c->raw->close(session);
 }
 
-/* Pitfall 57: counters of idle names are forgotten, tokens are not repeated. */
 /* idle_ms as in the options; -1 is never. */
 static void counts_counters(rowlock_db *db, int64_t idle_ms, bool dry, bool some, const char *what)
 {
@@ -240,7 +239,7 @@ static int64_t use_often(rowlock_db *db, rowlock_lock *lock, int times)
     return token;
 }
 
-/* Pitfall 57: counters of idle names are forgotten, tokens are not repeated. */
+/* Counters of idle names are forgotten, and tokens are not repeated. */
 enum { IDLE_MS = 1200 * 1000, IDLE_SINCE_US = 1800 * 1000 * 1000 };
 
 static void folds(const struct contract *c, rowlock_db *db)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * From the release of a lock to its next grant, while others wait for it. Whoever has the lock holds it for
- * a moment, and whoever has released it stands aside until another has it, so that each handoff is one to
- * somebody who waited, in all ways to wait alike.
+ * From the release of a lock to its next grant, while others wait for it. Each holder keeps the lock for a
+ * moment, and stands aside after its release until another has it. So each handoff is one to a waiter.
  */
 #include "bench.h"
 

@@ -174,7 +174,7 @@ void ours_close(void *session)
     free(s);
 }
 
-/* Nobody else wants the lock. The wait is for SQLite, where a file has one writer at a time and a
+/* No other client wants the lock. The wait is for SQLite, where a file has one writer at a time and a
  * try gives up after a second of bad luck. */
 void ours_acquire(void *session)
 {

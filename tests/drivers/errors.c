@@ -76,11 +76,11 @@ static char *url_at(const struct contract *c, const char *host_port, const char 
 
 static void unreachable(const struct contract *c)
 {
-    char *url = url_at(c, "127.0.0.1:1", "x"); /* nobody listens there */
+    char *url = url_at(c, "127.0.0.1:1", "x"); /* no program listens there */
     is_refused(url, ROWLOCK_ECONN, "a port where nobody listens");
     free(url);
 
-    /* The kernel takes the connection, but nobody ever answers. */
+    /* The kernel takes the connection, but no program ever answers. */
     struct sockaddr_in address = {.sin_family = AF_INET};
     socklen_t size = sizeof address;
     char host_port[40];

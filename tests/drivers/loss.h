@@ -41,12 +41,12 @@ struct loss {
     char *ours; /* straight, to our tables */
     char *through, *via; /* through the proxy: plain, and to our tables */
     void *session; /* straight */
-    rowlock_db *others; /* straight, to our tables: of whoever else wants something */
+    rowlock_db *others; /* another client's, straight to our tables */
     struct faultproxy *proxy;
     int number; /* of the worker */
     int serial;
     char dropped[8000]; /* SQL: names of cases that were begun anew */
-    int explained; /* rows that stand although nobody holds them, each for a reason that was checked */
+    int explained; /* rows that stand without a holder, each for a reason that was checked */
 
     const char *what;
     enum loss_way way;
@@ -56,7 +56,7 @@ struct loss {
     int patience; /* time limits are that many times as long; 0: once */
     int64_t armed_ms;
     char text[120]; /* all of that, for people */
-    char name[60]; /* of a lock that nobody has used before */
+    char name[60]; /* of a lock that no client has used before */
 };
 
 /* An operation loses what the case says, and checks. False if nothing was lost. */
@@ -84,7 +84,7 @@ void loss_tear_down(struct loss *l);
 /* Two leases that are never over before the case is. */
 enum { TTL_MS = 120000, LONG_TTL_MS = 600000, OPENING_MS = 60000 };
 
-/* Of a statement and of connecting; and after how long what is late arrives. */
+/* The time limit of a statement and of connecting, and after how long what is late arrives. */
 int64_t loss_deadline_ms(const struct loss *l);
 int64_t loss_delay_ms(const struct loss *l);
 struct fault loss_fault(const struct loss *l);

@@ -222,8 +222,8 @@ static void expire(struct walk *w)
     db_exec(w->raw, w->url, "UPDATE walk_locks SET expires = 1 WHERE name = 'expired'");
 }
 
-/* Gone by itself in a moment. To wait takes longer than all else: once something has failed
- * before, and was done again, nobody need wait. */
+/* Gone by itself in a moment. A wait takes longer than all else: after a failure that was
+ * done again no client need wait. */
 static void hold_for_a_moment(struct walk *w)
 {
     if (w->faulty->asked() < w->nth)

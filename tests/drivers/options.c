@@ -186,7 +186,7 @@ static int use_in_child(void *argument)
     return 99;
 }
 
-/* Pitfall 58. */
+/* A forked child has its parent's socket, and both would use it. */
 void contract_fork(const struct contract *c)
 {
     rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;

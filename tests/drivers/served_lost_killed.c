@@ -31,7 +31,7 @@ struct kill {
     struct loss *l;
     const struct waiting *waiting;
     enum interruption how;
-    bool stays; /* whoever has the row keeps it until the call has ended */
+    bool stays; /* the holder of the row keeps it until the call has ended */
     void *session; /* adopted; NULL: the connection is our own */
     rowlock_db *db, *holders; /* the one that is interrupted, and another */
     rowlock_lock *lock;

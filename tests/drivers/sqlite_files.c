@@ -199,7 +199,7 @@ static void spoiled_rows(void)
     rowlock_db_close(db);
 }
 
-/* Locks in a file that nobody else finds exclude nobody. */
+/* Locks in a file that no other program finds exclude no program. */
 static void deleted_file(void)
 {
     OWNED(text) char *url = file_url("deleted.db");

@@ -169,7 +169,7 @@ static const char *cell_of(const struct fake_table *t, const char *said, char da
                                               : said;
 }
 
-/* Of the list: small letters, and nothing between. MySQL has integers for all numbers. */
+/* Small letters of the list, and nothing between. MySQL has integers for all numbers. */
 static void fill_types(struct fake_table *t, const struct truth *truth, char database)
 {
     const char *letters = truth->types;

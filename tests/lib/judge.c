@@ -189,7 +189,7 @@ static bool same_name(const struct holding *a, const struct holding *b)
     return a && strcmp(a->name, b->name) == 0;
 }
 
-/* A grant whose lease was over when its answer came was held by nobody. */
+/* A grant whose lease was over when its answer came had no holder. */
 static bool was_held(const struct holding *h)
 {
     return h->end > h->start || h->child;

@@ -141,7 +141,7 @@ server_crash() {
     mapfile -t children < <(children_of "$pid")
     kill -KILL "$pid" 2>/dev/null || return 0
     kill -CONT "${children[@]}" 2>/dev/null || true
-    # MySQL does not start if the lock file of its socket names a process that nobody has collected.
+    # MySQL does not start if the lock file of its socket names a process that has ended and was not collected.
     wait_gone 30 "$pid" "${children[@]}" && : >"$1/pid" && rm -f "$1/s.sock.lock"
 }
 

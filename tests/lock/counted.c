@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Counted locks: never more than the permits, whoever comes, goes, expires and comes back. What they have
+ * Counted locks: never more than the permits, while clients come, go, expire and come back. What they have
  * in common with shared locks is in shared.c.
  */
 #include "crowd.h"
@@ -128,7 +128,7 @@ struct race {
     atomic_int granted, lapsed, lost, unexpected;
 };
 
-/* After its lease has ended a grant may be had again as long as nobody came. */
+/* After its lease has ended a grant may be had again as long as no other client came. */
 static int come_back(struct race *race, struct guest *g, unsigned *seed)
 {
     /* Time: leases end by the database's clock, before or after this. Both are right. */

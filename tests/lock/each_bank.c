@@ -154,7 +154,7 @@ static enum fate guard(const struct clerk *clerk, const struct transfer *t)
     }
 }
 
-/* Nobody can come between a guard and the commit; between the writes and the guard they can. */
+/* No client can come between a guard and the commit. Between the writes and the guard one can. */
 static enum fate transact(const struct clerk *clerk, struct transfer *t)
 {
     bool guard_first = rand() % 2 == 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Guards: as long as a guarded transaction is open nobody is granted its lock, and one that comes too
- * late is told. Part of the subject "transaction".
+ * Guards: as long as a guarded transaction is open no other owner is granted its lock, and one that
+ * comes too late is told. Part of the subject "transaction".
  */
 #include "scene.h"
 
@@ -52,8 +52,8 @@ static void guard_of_a_lost_lock(const struct contract *c, const char *isolation
     scene_close(&s);
 }
 
-/* A lease that has run out is no obstacle as long as nobody came. Renewals and releases go on beside a guard, where a
- * file has more than one writer. */
+/* A lease that has run out is no obstacle as long as no other client came. Renewals and releases go on beside a
+ * guard, where there is more than one writer. */
 static void guarded(const struct contract *c, const char *isolation, bool shared)
 {
     struct scene s = scene_open(c, isolation, "tx guarded", shared);

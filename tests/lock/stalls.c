@@ -131,7 +131,7 @@ static void lease_shorter_than_the_stall(const char *url)
     tap_ok(remaining_ms > 0, "so that time remains of it");
 }
 
-/* Everyone notes the tokens he is given while he holds the lock: that is the order of grants. */
+/* Each client notes its tokens while it holds the lock: that is the order of grants. */
 struct turns {
     const char *url;
     pthread_mutex_t guard;

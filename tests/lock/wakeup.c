@@ -149,7 +149,7 @@ static void waiter_comes(struct entry *e)
     if (!e->started)
         guest_start(&e->waiter);
     e->started = true;
-    /* A file has one writer: beside it nobody takes a ticket. */
+    /* A file has one writer: beside it no client takes a ticket. */
     if ((e->way != COMMITS || e->c->has_server) && !comes_true(has_ticket, &e->waiter))
         tap_ok(false, "a waiter stands in the queue before %s", ways[e->way]);
     /* Time: the waiter is mostly asleep by then. One that is not must notice the same. */

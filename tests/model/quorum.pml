@@ -206,7 +206,7 @@ inline claim(c, m)
     fi
 }
 
-/* Of the row of this client's request, or of its top-up, if it has the token. */
+/* The row of this client's request, or of its top-up, gets the token `to` if it has `from`. */
 inline lift_row(c, top, from, to, m)
 {
     if

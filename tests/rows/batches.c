@@ -173,7 +173,7 @@ static void all_sizes(const struct site *s, rowlock_table *t)
 
 enum { MIXED = 60 };
 
-/* Of five rows two are as they should be; the others are newer, older, or gone. */
+/* Two of five rows are as they should be. The others are newer, older, or gone. */
 static void mix(const struct site *s)
 {
     fill(s, MIXED);
@@ -684,7 +684,7 @@ static int64_t bytes_received(const struct site *s)
                    "information_schema");
 }
 
-/* Of rows that are all new nothing is asked afterwards that names them. */
+/* Rows that are all new are not asked for afterwards. */
 static void work_of_insert_mysql(const struct contract *c)
 {
     enum { ROWS = 200, LENGTH = 200 };

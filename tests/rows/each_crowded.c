@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
  * Many processes on the versions of one table, on each database the same: what they were told they changed is
- * what the table holds in the end, row by row, and nobody has met a deadlock outside of a transaction of his own.
+ * what the table holds in the end, row by row, and no process has met a deadlock outside of its own transaction.
  *
- * Sixteen change rows, and a walk goes through all of them, which is killed now and then. Whoever changes a row adds an amount to it and moves its version by one, and writes both
- * down in a ledger as soon as he knows that it is done. What the walk does nobody could write down, as it is
- * killed: it counts itself in a column of the row.
+ * Sixteen processes change rows. A walk goes through all rows, and is killed now and then. A process adds an
+ * amount to a row, moves its version by one, and writes both down in a ledger when it knows that it is done. The
+ * walk cannot write down what it does, as it is killed: it counts itself in a column of the row.
  *
  * Then two send batches of the same rows in opposite order, a thousand times at once. Row by row that ends in a
  * deadlock each time, as retry.c shows.
@@ -22,7 +22,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 
-/* How one who has a connection of his own begins transactions. */
+/* How a process with a connection of its own begins transactions. */
 struct crowded_way {
     const char *setup; /* SQL for a new session, or NULL */
     const char *begin;
@@ -35,16 +35,16 @@ struct crowded {
     const char *const conflicts[4]; /* in the text of an error of the database's; ends with NULL */
     const char *prepare, *restore; /* SQL around all of it, or NULL */
     const char *begin_to_write; /* that no other can come between reading and writing */
-    /* Of the table. */
+    /* How many rows the table has. */
     int brief_rows, whole_rows;
-    /* Of each process that sends batches. */
+    /* How many rounds each process has that sends batches. */
     int brief_rounds, whole_rounds;
 };
 
 #define LEVEL "SET SESSION TRANSACTION ISOLATION LEVEL "
 
 static struct crowded crowds[] = {
-    /* A deadlock is looked for after a second by default, in which nobody of the others gets on. */
+    /* A deadlock is looked for after a second by default, in which none of the others gets on. */
     {
         .database = "postgres",
         .ways = {{NULL, "BEGIN"}, {NULL, "BEGIN ISOLATION LEVEL REPEATABLE READ"}},
@@ -68,7 +68,7 @@ static struct crowded crowds[] = {
         .brief_rounds = 4,
         .whole_rounds = 20,
     },
-    /* Fewer rows: a file has one writer at a time, who sends them one by one. All others wait for him. */
+    /* Fewer rows: a file has one writer at a time, which sends them one by one. All others wait for it. */
     {
         .database = "sqlite",
         .ways = {{NULL, "BEGIN"}, {NULL, "BEGIN IMMEDIATE"}},
@@ -106,7 +106,7 @@ struct crowd {
     const char *url;
     int rows, rounds, kills;
     int64_t began_ms;
-    atomic_int odd; /* answers that nobody should get */
+    atomic_int odd; /* answers that no process should get */
     atomic_int applied, stale, gone, undone, conflicts, victims, attempts, hindered;
     atomic_int chunks; /* that the walk has done, in all its lives */
     atomic_int gate; /* how many it may do until it is killed again */
@@ -117,7 +117,7 @@ struct crowd {
     atomic_int versions[ROWS_MAX];
     pthread_barrier_t barrier; /* of the two */
     bool inside; /* they have transactions of their own */
-    int results[2][FEW]; /* of their round; each writes his own */
+    int results[2][FEW]; /* of their round; each writes its own */
     int both, neither; /* changed a row */
 };
 
@@ -275,7 +275,7 @@ static void change_wholly(struct person *p, struct batch *b)
         odd(p, "wholly", result, why(p->db));
 }
 
-/* ---- within transactions of his own */
+/* ---- within transactions of its own */
 
 static bool is_known(const struct crowd *crowd, const char *text)
 {
@@ -330,7 +330,7 @@ static void change_inside(struct person *p, struct batch b[2])
 
 /* ---- by SQL that knows of versions, and nothing of rowlock */
 
-/* The version is moved first: then nobody else can come between reading and writing. */
+/* The version is moved first: then no other process can come between reading and writing. */
 static bool change_one_by_hand(struct person *p, int row, long long amount)
 {
     const struct raw *raw = p->crowd->how->raw;

@@ -286,12 +286,12 @@ static const struct step plays[] = {
     {"and for all it is done as the second said", ONE, CLAIM, .as = "x", .result = "2",
      .want = DONE},
     {0},
-    /* Who is late, but whose claim nobody wanted, has not lost it. */
+    /* A late claim that no other client wanted is not lost. */
     {"a claim of short time", ONE, CLAIM, .h = 1, .as = "x"},
     {"late, but nobody else came", ONE, COMPLETE, .h = 1, .result = "1", .late = true},
     {"it is done", TWO, CLAIM, .as = "x", .result = "1", .want = DONE},
     {0},
-    /* Whoever holds the lock now takes over from who held it before, and not the other way round. */
+    /* The holder of the lock takes over from the one before, and not the other way round. */
     {"a claim under a lock", ONE, CLAIM, .h = 1, .as = "x", .token = 6},
     {"it is in progress", TWO, CLAIM, .as = "x", .want = BUSY},
     {"also for who held the lock before", TWO, CLAIM, .as = "x", .token = 5, .want = BUSY},
@@ -345,7 +345,7 @@ static const struct step plays[] = {
     {"another waits for that", ONE, ASK, .after = "ROLLBACK"},
     {"the rollback makes it the other's", ONE, TOLD, .want = ROWLOCK_OK},
     {0},
-    /* Nobody has the key any more. Whoever looks for it makes no key of that name. */
+    /* No client has the key any more. A look for it makes no key of that name. */
     {"claimed", ONE, CLAIM, .h = 1},
     {"and given back", ONE, ABANDON, .h = 1},
     {"it is lost, though nobody claimed it", APP, COMPLETE, .h = 1, .result = "1", .want = LOST,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Statements about the application's own tables, and the transactions around them, as a driver carries
- * them out. What is made of that for whoever uses the library is not here.
+ * them out. What the library makes of that is not here.
  */
 #include "scene.h"
 
@@ -122,7 +122,7 @@ static enum rlk_class ask(struct desk *d, uint64_t id, const char *sql, const ro
     return ask_at(d, RLK_EITHER, id, sql, values, count);
 }
 
-/* Where nobody wants rows. */
+/* Where no rows are wanted. */
 static enum rlk_class tell(struct desk *d, const char *sql, const rowlock_value *values,
                            size_t count)
 {

@@ -65,7 +65,7 @@ static void test_long_renewal(void)
 
 /* ---- what would go on for ever */
 
-/* Of several locks it is asked who is in the way; that takes the connection away each time. */
+/* A wait for several locks asks who is in the way. That takes the connection away each time. */
 static void test_wait_ends(void)
 {
     begin("postgres");

@@ -558,7 +558,7 @@ static const struct key_trial key_trials[] = {
     KEY(PG, "SMALLINT", LIST("int 1", "int 32767", "int -32768"), "int 2", NULL),
 };
 
-/* A key of characters that its column does not know is nobody's: not that of a row which has question marks
+/* A key of characters that its column does not know is the key of no row: not even of one that has question marks
  * in their place. */
 static void unknown_characters(const struct site *s)
 {

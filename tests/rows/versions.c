@@ -137,7 +137,7 @@ static void outcomes(const struct contract *c)
     site_close(&s);
 }
 
-/* A row that was deleted and made again is another: nobody takes it for the one he read. */
+/* A row that was deleted and made again is another: it is not taken for the one that was read. */
 static void first_versions(const struct contract *c)
 {
     struct site s = site_open(c);
@@ -529,7 +529,7 @@ static void refused(const struct site *s, const rowlock_table_options *about, co
         tap_note("it says %s", why(s->db));
 }
 
-/* Of the table ver_rows, whose key is id. */
+/* The table ver_rows, whose key is id. */
 #define ROWS(...) TABLE(.name = "ver_rows", .key = NAMES("id"), __VA_ARGS__)
 #define KEYED(...) TABLE(.name = "ver_rows", .key = NAMES(__VA_ARGS__))
 

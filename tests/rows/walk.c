@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A whole table walked by its key: each row is written exactly once, whoever else writes it, deletes it or
- * makes new ones meanwhile, and however often the walk is cut short, be it by SIGKILL.
+ * A whole table walked by its key: each row is written exactly once, while other clients write, delete and
+ * make rows, and however often the walk is cut short, also by SIGKILL.
  */
 #include "scene.h"
 #include "tables.h"
@@ -96,7 +96,7 @@ static void on_failed(void *context, const rowlock_row *row, int result, const c
     tour->failed_sum += row->key[0].number;
 }
 
-/* Of rows that are there already. */
+/* A walk of rows that are there already. */
 static struct tour tour_over(const struct contract *c, const char *schema, const char *name,
                              const char *const *key)
 {
@@ -584,7 +584,7 @@ static int walk_to_death(void *argument)
     return result == ROWLOCK_OK ? 0 : 1;
 }
 
-/* Nobody waits for the lease of the dead. */
+/* No walk waits for the lease of a dead one. */
 static void bury(const struct contract *c)
 {
     OWNED(db) rowlock_db *db = must_open(c->url);
