@@ -21,7 +21,7 @@ struct found check_item(rowlock_db *db, const char *item);
 /* Opens, installs, upgrades or tries a lock, and closes again: the result. */
 int installs(const char *url);
 int upgrades(const char *url);
-int acquires(const char *url);
+int acquires_there(const char *url);
 
 /* For rowlock_list() and sweeps: what was seen. Begin with in_order true. */
 struct seen {
