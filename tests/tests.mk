@@ -127,7 +127,7 @@ $(PEERS_PROGRAM): $(PEERS_OBJS)
 $(BENCH_PROGRAMS) $(SOAK_PROGRAM): LINKED = $(JANSSON_LIBS) -lm
 $(PEERS_PROGRAM): LINKED = $(JANSSON_LIBS) $$($(PKG_CONFIG) --libs $(PEERS_PC)) -lzookeeper_mt -lm
 $(BENCH_PROGRAMS) $(SOAK_PROGRAM) $(PEERS_PROGRAM): \
-    $(call objects,$(filter-out $(BENCH_MAINS),$(BENCH_SRCS)) tests/lib/faultproxy.c) $(LIB_A)
+    $(call objects,$(filter-out $(BENCH_MAINS),$(BENCH_SRCS)) tests/lib/faultproxy.c $(call for_backends,$(wildcard tests/lib/raw*.c))) $(LIB_A)
 	$(link)
 
 # A target of fuzz is a test that `make check` runs on its corpus.

@@ -564,7 +564,7 @@ static const struct {
 
 static void bench_site(const struct hand *hand)
 {
-    struct site site = {.hand = hand, .url = getenv(hand->url_env)};
+    struct site site = {.hand = hand, .url = getenv(hand->raw->url_env)};
     if (!site.url || !site.url[0])
         return;
     hand_load(hand);
@@ -572,7 +572,7 @@ static void bench_site(const struct hand *hand)
     ours_install(&site.ours);
     ours_install(&site.theirs);
     struct session *session = hand_open(&site.theirs, "observer");
-    report_database(hand->name, hand_text(session, "describe"));
+    report_database(hand->raw->name, hand_text(session, "describe"));
     hand_close(session);
     const char *word = getenv("BENCH");
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)

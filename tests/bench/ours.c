@@ -170,7 +170,7 @@ void ours_close(void *session)
     if (s->shared)
         leave_pool(s->shared);
     if (s->lent)
-        s->place->hand->disconnect(s->lent);
+        s->place->hand->raw->close(s->lent);
     free(s);
 }
 

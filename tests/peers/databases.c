@@ -97,7 +97,7 @@ static struct site sites[HANDS];
 
 static void make_site(struct site *site, const struct hand *hand)
 {
-    *site = (struct site){.hand = hand, .url = getenv(hand->url_env)};
+    *site = (struct site){.hand = hand, .url = getenv(hand->raw->url_env)};
     if (!site->url || !*site->url)
         return;
     hand_load(hand);

@@ -57,7 +57,7 @@ static bool soak(const struct site *site, double seconds)
 
 static bool soak_hand(const struct hand *hand, double seconds)
 {
-    struct site site = {.hand = hand, .url = getenv(hand->url_env)};
+    struct site site = {.hand = hand, .url = getenv(hand->raw->url_env)};
     if (!site.url || !site.url[0] || interrupted)
         return true;
     hand_load(hand);
@@ -65,7 +65,7 @@ static bool soak_hand(const struct hand *hand, double seconds)
     ours_install(&site.ours);
     ours_install(&site.theirs);
     struct session *session = hand_open(&site.theirs, "observer");
-    report_database(hand->name, hand_text(session, "describe"));
+    report_database(hand->raw->name, hand_text(session, "describe"));
     /* The bare loop's table has the database's own settings. */
     hand_do(session, "plain");
     hand_close(session);
@@ -99,7 +99,8 @@ int main(int argc, char **argv)
     sigaction(SIGTERM, &action, NULL);
     allow_many_files();
     for (size_t i = 0; i < HANDS; i++)
-        count += getenv(hands[i]->url_env) != NULL && getenv(hands[i]->url_env)[0] != '\0';
+        count +=
+            getenv(hands[i]->raw->url_env) != NULL && getenv(hands[i]->raw->url_env)[0] != '\0';
     for (size_t i = 0; i < HANDS && count > 0; i++)
         good = soak_hand(hands[i], seconds / count) && good;
     report_save(argv[1]);
