@@ -27,6 +27,19 @@
 
 #include <strings.h>
 
+const struct hand *const hands[] = {
+#if RLK_WITH_POSTGRES
+    &hand_postgres,
+#endif
+#if RLK_WITH_MYSQL
+    &hand_mysql,
+#endif
+#if RLK_WITH_SQLITE
+    &hand_sqlite,
+#endif
+    NULL,
+};
+
 #define TEXT_OF(name) #name
 static const char *const parameters[] = {EACH_PARAMETER(TEXT_OF), "TABLE", "-"};
 
@@ -228,9 +241,7 @@ static void *connect_to(const struct hand *hand, const char *url, const char *sc
 /* Without a place in the database, and without a lock. */
 static struct session *new_session(const struct hand *hand, const char *url, const char *schema)
 {
-    struct session *s = calloc(1, sizeof *s);
-    if (!s)
-        die("out of memory");
+    struct session *s = zeroed(1, sizeof *s);
     s->hand = hand;
     s->conn = connect_to(hand, url, schema);
     snprintf(s->file, sizeof s->file, "%s", strchr(url, ':') + 1);
@@ -575,8 +586,7 @@ rowlock_db *hand_adopt(const struct place *place, const rowlock_db_options *opti
     rowlock_db *db = NULL;
     rowlock_error err = ROWLOCK_ERROR_INIT;
     *conn = connect_to(place->hand, place->url, NULL);
-    if (place->hand->raw->adopt(&db, *conn, options, &err) != ROWLOCK_OK)
-        die("%s: %s", err.action, err.text);
+    must_open(place->hand->raw->adopt(&db, *conn, options, &err), &err);
     return db;
 }
 

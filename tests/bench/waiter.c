@@ -27,9 +27,7 @@ bool poll_for(struct polling *polling, bool (*try)(void *session), void *session
 
 static void *open_poller(const struct place *place, const char *name, double pause_s)
 {
-    struct poller *p = calloc(1, sizeof *p);
-    if (!p)
-        die("out of memory");
+    struct poller *p = zeroed(1, sizeof *p);
     p->session = hand_open(place, name);
     p->polling.pause_s = pause_s;
     p->polling.random = (unsigned)rand();

@@ -26,9 +26,7 @@ static redisReply *must_reply(struct redis *s, redisReply *reply)
 
 static void *open_redis(const struct place *place, const char *name)
 {
-    struct redis *s = calloc(1, sizeof *s);
-    if (!s)
-        die("out of memory");
+    struct redis *s = zeroed(1, sizeof *s);
     s->conn = redisConnect("127.0.0.1", atoi(place->url));
     if (!s->conn || s->conn->err)
         die("Redis: %s", s->conn ? s->conn->errstr : "out of memory");
