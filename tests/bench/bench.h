@@ -148,6 +148,7 @@ struct polling {
     unsigned random;
     atomic_bool stopped;
 };
+struct polling polling_of(double pause_s);
 bool poll_for(struct polling *polling, bool (*try)(void *session), void *session);
 
 /* All ways on this database, rowlock's first. How many they are. */

@@ -15,27 +15,12 @@
 #include <unistd.h>
 
 /* What stands here for a cell instead. */
-static const char *const odd[] = {"",
-                                  "-1",
-                                  "0",
-                                  "1",
-                                  "2",
-                                  "t",
-                                  "9223372036854775807",
-                                  "-9223372036854775808",
-                                  "99999999999999999999",
-                                  "2147483648",
-                                  "-2147483649",
-                                  "4294967296",
-                                  "\xFF\xFE",
-                                  "NaN",
-                                  "1e400",
-                                  "\\x",
-                                  "\\xzz",
-                                  "{",
-                                  "% % %",
-                                  "'\"`\\",
-                                  NULL};
+/* clang-format off */
+static const char *const odd[] = {
+    "", "-1", "0", "1", "2", "t", "9223372036854775807", "-9223372036854775808", "99999999999999999999",
+    "2147483648", "-2147483649", "4294967296", "\xFF\xFE", "NaN", "1e400", "\\x", "\\xzz", "{", "% % %",
+    "'\"`\\", NULL};
+/* clang-format on */
 enum { ODD = sizeof odd / sizeof odd[0] };
 
 _Atomic int64_t fake_attempt;

@@ -36,8 +36,7 @@ static void *open_redis(const struct place *place, const char *name)
         s, redisCommand(s->conn, "SCRIPT LOAD %b", unlock_script, strlen(unlock_script)));
     snprintf(s->script, sizeof s->script, "%s", reply->str);
     freeReplyObject(reply);
-    s->polling.pause_s = 0.1;
-    s->polling.random = (unsigned)rand();
+    s->polling = polling_of(0.1);
     return s;
 }
 
