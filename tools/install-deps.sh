@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that are missing for building and testing rowlock.
 #
-# usage: tools/install-deps.sh [sqlite | all | more | lint | valgrind | fuzz | peers | model | dist | deb | check-deb | abidiff]...
+# usage: tools/install-deps.sh [GROUP]...
 #   sqlite    build with the embedded database only (enough for `make demo`)
 #   all       build with every database, and run `make check` (the default)
 #   more      what `make check-more` also needs
@@ -11,12 +11,11 @@
 #   peers     what `make bench-peers` also needs. Debian starts Redis, memcached and etcd as services
 #             when it installs them. The benchmark does not use these: stop them before you measure.
 #   model     what `make model` needs
-#   dist      what `make check-reproducible` also needs
 #   deb       what `make deb` needs: build-essential and the Build-Depends of debian/control
-#   check-deb what `make check-deb` also needs
-#   abidiff   what `make check-abidiff` also needs
+#   check-reproducible, check-deb, check-abidiff: what these targets of make also need
 #
 # A need is written as PACKAGE, or as COMMAND=PACKAGE if any program of that name is enough.
+# shellcheck disable=SC2034 # the groups are used by their names
 set -euo pipefail
 
 sqlite_needs=(make=make gcc=gcc libc6-dev pkg-config=pkg-config libsqlite3-dev libjansson-dev)
@@ -36,31 +35,19 @@ fuzz_needs=(clang=clang libclang-rt-14-dev)
 peers_needs=(redis-server=redis-server libhiredis-dev etcd=etcd-server zookeeper libzookeeper-mt-dev
     memcached=memcached libmemcached-dev libcurl4-openssl-dev)
 model_needs=(make=make gcc=gcc libc6-dev spin=spin)
-dist_needs=(faketime=faketime locales)
+check_reproducible_needs=(faketime=faketime locales)
 deb_needs=(build-essential debhelper libjansson-dev libmariadb-dev libncurses-dev libpq-dev libsqlite3-dev pkgconf)
 check_deb_needs=("${deb_needs[@]}" lintian)
-abidiff_needs=(abidiff=abigail-tools)
+check_abidiff_needs=(abidiff=abigail-tools)
 
 needs=()
 for group in "${@:-all}"; do
-    case $group in
-        sqlite) needs+=("${sqlite_needs[@]}") ;;
-        all) needs+=("${all_needs[@]}") ;;
-        more) needs+=("${more_needs[@]}") ;;
-        lint) needs+=("${lint_needs[@]}") ;;
-        valgrind) needs+=("${valgrind_needs[@]}") ;;
-        fuzz) needs+=("${fuzz_needs[@]}") ;;
-        peers) needs+=("${peers_needs[@]}") ;;
-        model) needs+=("${model_needs[@]}") ;;
-        dist) needs+=("${dist_needs[@]}") ;;
-        deb) needs+=("${deb_needs[@]}") ;;
-        check-deb) needs+=("${check_deb_needs[@]}") ;;
-        abidiff) needs+=("${abidiff_needs[@]}") ;;
-        *)
-            echo "usage: $0 [sqlite | all | more | lint | valgrind | fuzz | peers | model | dist | deb | check-deb | abidiff]..." >&2
-            exit 64
-            ;;
-    esac
+    if ! declare -p "${group//-/_}_needs" >/dev/null 2>&1; then
+        sed -n '/^# usage/,/^#$/s/^# *//p' "$0" >&2
+        exit 64
+    fi
+    declare -n group_needs=${group//-/_}_needs
+    needs+=("${group_needs[@]}")
 done
 
 # Some of these programs are in sbin, which is not on every user's path.

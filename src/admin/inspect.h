@@ -8,8 +8,8 @@
 
 /* The tables and routines that have our names and are not as rowlock makes them. */
 struct rlk_inspection {
-    /* Of our tables. 0: not known yet. Then two kinds of problem are left out: those that an
-     * upgrade mends, and those that tables of another version may have. */
+    /* The version of our tables. 0: not known yet. Then two kinds of problem are left out: what an
+     * upgrade mends, and what tables of another version may have. */
     int64_t version;
     /* How many there are. */
     int found;

@@ -176,7 +176,7 @@ struct cli {
     char *url_words;
     /* 1, 2, …: the one of several databases that a command is at. 0: it is not that kind. */
     int member;
-    /* Of db, if it is one database. */
+    /* The URL of db, if it is one database. */
     char *url;
     rowlock_db *db;
     /* There is no embedded database yet: db is an empty one in memory. */
@@ -190,7 +190,7 @@ struct cli {
     rowlock_once *once;
     /* Renews the locks. May be NULL. */
     rowlock_keeper *keeper;
-    /* Of now_ms(). 0: the command does not wait. INT64_MAX: it waits without a limit. */
+    /* By now_ms(). 0: the command does not wait. INT64_MAX: it waits without a limit. */
     int64_t wait_until_ms;
     /* SIGUSR1 ends the job and gives the lock to the next in the queue. */
     bool resigns;

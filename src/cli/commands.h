@@ -8,7 +8,7 @@
 
 #include "cli.h"
 
-/* Of --interval. */
+/* The default of --interval. */
 #define DEFAULT_INTERVAL_MS 1000
 
 extern const int run_options[];

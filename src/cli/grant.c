@@ -78,7 +78,7 @@ int32_t grant_permits(const struct cli *cli)
 struct obstacle {
     rowlock_grant holder;
     bool held;
-    /* Of the queue. */
+    /* The first of the queue. */
     rowlock_waiter first;
     int waiters;
 };

@@ -10,7 +10,7 @@
 #include <sys/types.h>
 
 struct job {
-    /* Of the command, and of its process group. */
+    /* The command, and its process group. */
     pid_t pid;
     /* -1: none. */
     int terminal;

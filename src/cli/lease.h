@@ -23,7 +23,7 @@ struct one_lease {
 
 struct lease {
     struct cli *cli;
-    /* Of cli->locks. */
+    /* One for each of cli->locks. */
     struct one_lease *each;
     /* When the first of them ends. */
     int64_t deadline_ms;

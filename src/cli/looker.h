@@ -31,7 +31,7 @@ struct view {
 struct looker {
     /* cli->db belongs to the thread while it runs. */
     struct cli *cli;
-    /* Of the lock. NULL: all locks. */
+    /* The name of the lock. NULL: all locks. */
     const char *name;
     struct rate rate;
 

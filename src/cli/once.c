@@ -112,7 +112,7 @@ static uint64_t mix(uint64_t sum, const char *word)
     return sum;
 }
 
-/* Of the locks' names and the command's words. The words may be secret, so they are not stored. */
+/* Sums up the locks' names and the command's words. The words may be secret, so none is stored. */
 static void make_fingerprint(const struct cli *cli, char text[FINGERPRINT_SIZE])
 {
     uint64_t sum = UINT64_C(14695981039346656037);

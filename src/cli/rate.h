@@ -25,7 +25,7 @@ struct rate {
     struct seen *names;
     size_t count;
     int64_t looks;
-    /* Of the latest looks. */
+    /* How many grants the latest looks found. */
     int64_t grants[RATE_SAMPLES];
     /* The times since the looks before them. */
     int64_t spans_ms[RATE_SAMPLES];

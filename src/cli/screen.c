@@ -40,7 +40,7 @@ struct screen {
     SCREEN *terminal;
     /* The latest that succeeded. */
     struct view *view;
-    /* Of the latest, if it failed. */
+    /* Why the latest failed. "": it did not. */
     char error[1024];
     struct row *rows;
     size_t count;

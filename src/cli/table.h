@@ -12,9 +12,9 @@
 struct table {
     const char *const *headings;
     size_t columns;
-    /* Of what has been printed. They only grow. */
+    /* The widths of what has been printed. They only grow. */
     int *widths;
-    /* Of the page that is being collected, row by row. */
+    /* The page that is being collected, row by row. */
     char **cells;
     size_t rows;
 };

@@ -9,7 +9,7 @@ enum { RLK_COPIES_MOST = 24 };
 struct rlk_copies {
     rowlock_value value[RLK_COPIES_MOST];
     size_t count;
-    /* Of the values. NULL: they have none. */
+    /* The bytes of the values. NULL: they have none. */
     char *texts;
 };
 

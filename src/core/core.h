@@ -159,6 +159,8 @@ struct rlk_ask {
     /* A cheaper step, sent before. This one follows only if that one answers no row, or UNDECIDED.
      * NULL: none. */
     struct rlk_ask *first;
+    /* It is such a cheaper step: another may follow. */
+    bool cheap;
     /* In place of a step, one of these: a statement about the caller's own tables, a text of
      * several statements, the facts of the server, a begin or end of a transaction. */
     struct rlk_query *query;

@@ -27,7 +27,7 @@ struct rlk_ticket {
 struct rlk_meta {
     /* False: there are no tables, or an installation was interrupted before it wrote the row. */
     bool found;
-    /* Of the tables. */
+    /* The level that upgraded the tables last. */
     int64_t version;
     /* The lowest level of a library that may use the tables. */
     int64_t compat;
@@ -102,7 +102,7 @@ struct rowlock_db {
     rowlock_stats stats;
     /* Renewals of its locks, by this handle and by keepers. */
     _Atomic uint64_t renewals;
-    /* Of this connection, as in rlk_hello. */
+    /* The session of this connection, as in rlk_hello. */
     char session[64];
     /* The session before, if a statement of ours may still be in flight to it. "": none. */
     char lingering[64];

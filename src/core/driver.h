@@ -109,7 +109,7 @@ struct rlk_call {
     char sqlstate[6];
     /* The text of the database, without the advice that core adds. */
     char text[512];
-    /* Of a violation. */
+    /* Which kind of constraint a violation broke. */
     enum rowlock_constraint constraint;
 };
 
@@ -132,7 +132,7 @@ struct rlk_texts {
     char schema[130];
     /* The names of our tables and routines begin with it. */
     char prefix[34];
-    /* Of the installation that this handle first met. "": none yet. */
+    /* The installation that this handle first met. "": none yet. */
     char identity[64];
     /* Which member of a quorum the installation is, from 1. 0: none. */
     int64_t member;
@@ -146,7 +146,7 @@ struct rlk_texts {
 struct rlk_target {
     /* As the user gave it, without our own rowlock_* parameters. */
     const char *url;
-    /* Of a statement. Client libraries need it when they connect. */
+    /* A statement's time limit. Client libraries need it when they connect. */
     int64_t timeout_ms;
     int64_t connect_ms;
     /* For the server's process list. */
@@ -225,11 +225,11 @@ enum rlk_lag { RLK_NEVER, RLK_PERHAPS, RLK_SURELY };
 struct rlk_facts {
     /* "PostgreSQL 15.3" */
     char server[128];
-    /* Of a new transaction on this connection: "read committed". */
+    /* What a new transaction on this connection gets: "read committed". */
     char isolation[32];
     /* Storage of our tables: "InnoDB", "logged tables", "journal_mode wal". */
     char engine[64];
-    /* Of rowlock_locks.name. */
+    /* The collation of rowlock_locks.name. */
     char collation[64];
     /* "synchronous_commit on" */
     char durability[96];
@@ -240,7 +240,7 @@ struct rlk_facts {
     /* A commit that was answered survives a crash. */
     bool durable;
     bool read_only;
-    /* Of a file: its file system has no room for another change. */
+    /* The file system of a file has no room for another change. */
     bool disk_full;
     /* Our routines are there, and this user has the privileges for locking. */
     bool may_lock;
@@ -267,7 +267,7 @@ struct rlk_facts {
     /* If several nodes may take writes: their names, and what their reads wait for. */
     char nodes[96];
     enum rlk_lag nodes_lag;
-    /* Of a file: "file 0600, folder 0755". "": the database is not a file. */
+    /* The modes of a file: "file 0600, folder 0755". "": the database is not a file. */
     char access[64];
     /* Any user of the machine may read the file. */
     bool others_read;
@@ -309,7 +309,7 @@ struct rlk_query {
      * number. They are valid until query() returns. */
     const rowlock_value *values;
     size_t count;
-    /* Of a step: the values in the order of its parameters. They are valid as long. */
+    /* A step's values in the order of its parameters. They are valid as long. */
     const rowlock_value *given;
     /* NULL: core does not need the rows. The driver reads them all the same. */
     rlk_cells_fn *each;

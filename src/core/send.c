@@ -141,7 +141,7 @@ enum rlk_class rlk_send(rowlock_db *db, struct rlk_call *call, struct rlk_ask *a
 
 enum rlk_class rlk_judge(struct rlk_call *call, const struct rlk_ask *ask, bool decided)
 {
-    if (!decided && ask->undecided)
+    if (!decided && ask->undecided && !ask->cheap)
         return rlk_diag_misfit(call, ask->step);
     if (!ask->own || !ask->was_uncertain || ask->own->outcome != RLK_IN_FLIGHT)
         return RLK_DONE;

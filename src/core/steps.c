@@ -223,7 +223,7 @@ void rlk_step_acquire(const rowlock_db *db, struct rlk_ask *ask, struct rlk_tryi
     bool again = usual && exclusive && request->met_again && !gathers;
     bool polls = gathers && outside;
     rlk_step_try(ask, t);
-    t->first[0] = t->first[1] = (struct rlk_ask){.where = ask->where};
+    t->first[0] = t->first[1] = (struct rlk_ask){.where = ask->where, .cheap = true};
     if (again && sql[RLK_STEP_ACQUIRE_MET]) {
         ask_try(next, RLK_STEP_ACQUIRE_MET, t);
         *last = next;

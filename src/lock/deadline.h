@@ -18,7 +18,7 @@ struct rlk_term {
 
 /* A lease by the local clock, and what is known about its end. */
 struct rlk_deadline {
-    /* Of the current term. */
+    /* The current term. */
     int64_t deadline_us, expires_us, ttl_us;
     /* The state is LOST this long before the deadline. */
     int64_t margin_us;

@@ -51,7 +51,7 @@ struct rlk_entry {
     bool in_flight;
     /* A renewal is in flight. Its answer may be one that does not count any more. */
     bool under_way;
-    /* Of that renewal, or of the last one. */
+    /* When that renewal, or the last one, was sent, and for how long. */
     int64_t sent_us, sent_ttl_us;
     /* Grows when a renewal is sent, and when it ends. */
     uint64_t serial;
@@ -64,7 +64,7 @@ struct rowlock_keeper {
     pid_t pid;
     /* Only the thread uses it while it runs. */
     rowlock_db *db;
-    /* Of the installation. */
+    /* The installation's identity. */
     char identity[64];
     pthread_t thread;
     pthread_mutex_t mutex;

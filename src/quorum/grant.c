@@ -15,7 +15,7 @@ struct attempt {
     size_t granted, refused, failed, pending;
     /* A member has refused, or could not decide: another request may be on its way. */
     bool contended;
-    /* Of those that are pending: members that were away at the last round, or hang. */
+    /* Pending members that were away at the last round, or hang. */
     size_t hanging;
     /* When the next of them counts as one that hangs. */
     int64_t hangs_us;

@@ -208,7 +208,7 @@ static void move_mark(struct rlk_member *m, size_t i)
         m->moved_us = rlk_now_us();
         m->stale = m->stale || !moved;
     }
-    /* Of another member it is true, whether it could be written down or not. */
+    /* Another member has moved on, whether that could be written down or not. */
     if (moved || i != m->number)
         m->quorum->roll[m->number].moved[i] = move.to;
     pthread_mutex_unlock(&m->quorum->mutex);

@@ -75,11 +75,11 @@ struct rlk_round {
     struct rlk_answer answer[RLK_MEMBERS_MOST];
     struct rlk_job job[RLK_MEMBERS_MOST];
     enum rlk_verdict verdict;
-    /* Of GRANTED: the token that all rows of the grant get. */
+    /* GRANTED: the token that all rows of the grant get. */
     int64_t token;
-    /* Of GRANTED and RENEWED: until then no other request can have a majority, by our clock. */
+    /* GRANTED and RENEWED: until then no other request can have a majority, by our clock. */
     int64_t until_us;
-    /* Of RENEWED: the lease of a row that is given to a member. */
+    /* RENEWED: the lease of a row that is given to a member. */
     int64_t ttl_us;
 };
 
@@ -205,7 +205,7 @@ void rlk_round_leave(struct rlk_round *round);
 bool rlk_answer_done(const struct rlk_answer *answer);
 /* The step was done, and has found or changed a row. */
 bool rlk_answer_found(const struct rlk_answer *answer);
-/* Of an answer to ACQUIRE: the token of the request's grant. 0: it has none. */
+/* The token of the request's grant, by an answer to ACQUIRE. 0: it has none. */
 int64_t rlk_answer_token(const struct rlk_answer *answer);
 /* Gives an ask the row that is its answer. */
 enum rlk_class rlk_quorum_give(struct rlk_ask *ask, const rowlock_value *cells, size_t count);

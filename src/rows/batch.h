@@ -16,13 +16,13 @@ struct batch {
     /* What the statement of a chunk has marked, a byte for each row. NULL: the statement answers
      * which rows it changed. */
     unsigned char *marks;
-    /* Of the parameters of the caller's SQL. NULL: the table has no SQL of the caller. */
+    /* The kinds of the parameters of the caller's SQL. NULL: the table has no SQL of the caller. */
     rowlock_kind *kinds;
     /* The version of new rows. */
     int64_t first;
     /* Each statement runs in a savepoint, so that a refused row can be found. */
     bool careful;
-    /* Of the first refused row in the caller's order. row -1: none yet. */
+    /* What the first refused row in the caller's order broke. row -1: none yet. */
     rowlock_error violation;
 
     /* The chunk in progress. */

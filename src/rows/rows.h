@@ -75,7 +75,7 @@ struct rlk_shape {
     /* A page that begins behind a key. */
     bool after;
     enum rlk_row_lock lock;
-    /* Of the parameters of the caller's SQL. NULL: the table has no SQL of the caller. */
+    /* The kinds of the parameters of the caller's SQL. NULL: the table has no SQL of the caller. */
     const rowlock_kind *kinds;
 };
 
@@ -116,7 +116,7 @@ struct rowlock_table {
     /* Keys, columns, version. */
     struct rlk_column *all;
     size_t keys, columns;
-    /* Of parameters, by kind. */
+    /* Parameters, by kind. */
     struct rlk_column kind[RLK_KINDS];
     /* The caller's SQL. NULL: updates set the columns. */
     char *set;

@@ -32,7 +32,7 @@ struct walk {
     struct rlk_page rows;
     struct rlk_page values;
     rowlock_change *changes;
-    /* Of each change, its row. */
+    /* The row of each change. */
     size_t *row_of;
     size_t count;
     /* What each() returned to stop the walk. 0: it did not stop it. */

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What the library's objects refer to: only drivers name a vendor's functions, and nobody prints or exits.
+# What the library's objects refer to: only drivers name a vendor's functions, and no object prints or exits.
 . "$(dirname "$0")/../lib/tap.sh"
 
 build=${ROWLOCK_TEST_BUILD:-build}

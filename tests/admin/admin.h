@@ -9,7 +9,7 @@
 /* Opens, installs, upgrades or tries a lock, and closes again: the result. */
 int installs(const char *url);
 int upgrades(const char *url);
-int acquires(const char *url);
+int acquires_there(const char *url);
 
 /* For rowlock_list() and sweeps: what was seen. Begin with in_order true. */
 struct seen {

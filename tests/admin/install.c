@@ -91,7 +91,7 @@ static void missing(const struct contract *c)
     speaks_of_install(db, try_lock(lock, TTL_MS), "acquire after they were dropped");
 }
 
-int acquires(const char *url)
+int acquires_there(const char *url)
 {
     OWNED(db) rowlock_db *db = must_open(url);
     OWNED(lock) rowlock_lock *lock = must_lock(db, "version");
@@ -128,23 +128,24 @@ int upgrades(const char *url)
 static void other_versions(const struct contract *c)
 {
     OWNED(text) char *url = fresh_tables(c, "version_");
-    tap_is_int(acquires(url), ROWLOCK_OK, "tables of our version work");
+    tap_is_int(acquires_there(url), ROWLOCK_OK, "tables of our version work");
     db_exec(c->raw, c->url, "UPDATE version_meta SET version = 99, code = 99");
-    tap_is_int(acquires(url), ROWLOCK_OK, "so do newer ones that allow it");
+    tap_is_int(acquires_there(url), ROWLOCK_OK, "so do newer ones that allow it");
     tap_is_int(installs(url), ROWLOCK_OK, "which install leaves as they are");
     tap_is_int(upgrades(url), ROWLOCK_OK, "and so does upgrade");
     tap_is_int(db_int(c->raw, c->url, "SELECT version + code FROM version_meta"), 198,
                "with their version");
     db_exec(c->raw, c->url, "UPDATE version_meta SET compat = 99");
-    tap_is_int(acquires(url), ROWLOCK_ESCHEMA, "newer tables that do not are refused");
+    tap_is_int(acquires_there(url), ROWLOCK_ESCHEMA, "newer tables that do not are refused");
     tap_is_int(installs(url), ROWLOCK_ESCHEMA, "also by install");
     tap_is_int(upgrades(url), ROWLOCK_ESCHEMA, "and by upgrade");
     db_exec(c->raw, c->url, "UPDATE version_meta SET version = 0, compat = 1");
-    tap_is_int(acquires(url), ROWLOCK_ESCHEMA, "older tables are refused");
+    tap_is_int(acquires_there(url), ROWLOCK_ESCHEMA, "older tables are refused");
     db_exec(c->raw, c->url, "DELETE FROM version_meta");
-    tap_is_int(acquires(url), ROWLOCK_ESCHEMA, "tables of an installation cut short are refused");
+    tap_is_int(acquires_there(url), ROWLOCK_ESCHEMA,
+               "tables of an installation cut short are refused");
     tap_is_int(installs(url), ROWLOCK_OK, "and healed by install");
-    tap_is_int(acquires(url), ROWLOCK_OK, "then they work");
+    tap_is_int(acquires_there(url), ROWLOCK_OK, "then they work");
 }
 
 static void foreign_tables(const struct contract *c)
@@ -152,7 +153,7 @@ static void foreign_tables(const struct contract *c)
     OWNED(text) char *url = no_tables(c, "foreign_");
     db_exec(c->raw, c->url, "CREATE TABLE foreign_meta (id INTEGER PRIMARY KEY, colour CHAR(9))");
     db_exec(c->raw, c->url, "INSERT INTO foreign_meta VALUES (1, 'blue')");
-    tap_is_int(acquires(url), ROWLOCK_ESCHEMA, "somebody else's tables are refused");
+    tap_is_int(acquires_there(url), ROWLOCK_ESCHEMA, "somebody else's tables are refused");
     tap_is_int(installs(url), ROWLOCK_ESCHEMA, "also by install");
     tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM foreign_meta WHERE colour = 'blue'"), 1,
                "which leaves them as they are");
@@ -160,7 +161,7 @@ static void foreign_tables(const struct contract *c)
     must_install(url);
     db_exec(c->raw, c->url, "DROP TABLE foreign_locks");
     db_exec(c->raw, c->url, "CREATE TABLE foreign_locks (door INTEGER, colour CHAR(9))");
-    tap_is_int(acquires(url), ROWLOCK_ESCHEMA, "a lock table of another shape is refused");
+    tap_is_int(acquires_there(url), ROWLOCK_ESCHEMA, "a lock table of another shape is refused");
     tap_is_int(installs(url), ROWLOCK_ESCHEMA, "and not taken for ours by install");
     tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM foreign_locks WHERE door = 1"), 0,
                "which leaves it as it is");
@@ -176,10 +177,10 @@ static void dropped_routine(const struct contract *c)
     tap_is_int(check_item(db, "privileges").verdict, ROWLOCK_BAD,
                "a database whose granting routine was dropped is found unfit");
     rowlock_db_close(db);
-    tap_is_int(acquires(url), ROWLOCK_ESCHEMA, "it grants nothing");
+    tap_is_int(acquires_there(url), ROWLOCK_ESCHEMA, "it grants nothing");
     tap_is_int(installs(url), ROWLOCK_ESCHEMA, "install does not call it installed");
     tap_is_int(upgrades(url), ROWLOCK_OK, "and upgrade makes the routine again");
-    tap_is_int(acquires(url), ROWLOCK_OK, "then it does");
+    tap_is_int(acquires_there(url), ROWLOCK_OK, "then it does");
 }
 
 static void prefixes_are_apart(const struct contract *c)

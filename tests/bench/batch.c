@@ -56,23 +56,11 @@ static void fill_new(struct batch *b)
 
 /* ---- sessions, each with a table of its own, so that no way meets another's dead rows */
 
-static void open_table(struct batch *b, const struct place *place)
-{
-    static const char *const key[] = {"id", NULL}, *const columns[] = {"amount", "note", NULL};
-    rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
-    b->db = ours_connect(place);
-    about.schema = place->schema;
-    about.name = b->name, about.key = key, about.columns = columns;
-    if (rowlock_table_open(b->db, &about, &b->table) != ROWLOCK_OK)
-        die("the table cannot be opened");
-}
-
 static void *open_batch(const struct contender *contender, const char *name)
 {
+    static const char *const columns[] = {"amount", "note", NULL};
     const struct place *place = contender->place;
-    struct batch *b = calloc(1, sizeof *b);
-    if (!b)
-        die("out of memory");
+    struct batch *b = zeroed(1, sizeof *b);
     for (int i = 0; i <= TABLE_ROWS; i++)
         b->versions[i] = 1;
     b->way = contender->way;
@@ -81,7 +69,7 @@ static void *open_batch(const struct contender *contender, const char *name)
     if (b->way)
         b->hand = hand_open_rows(place, b->name, &b->rows);
     else
-        open_table(b, place);
+        b->table = ours_open_table(place, b->name, columns, &b->db);
     return b;
 }
 

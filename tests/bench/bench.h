@@ -15,6 +15,8 @@
 /* Ends the program: something did not work. */
 void die(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 
+void *zeroed(size_t count, size_t size);
+
 /* ---------------------------------------------------------------- places */
 
 struct hand;
@@ -41,6 +43,9 @@ struct contender {
     void (*step)(void *session);
 };
 
+/* Ends the program unless the result is OK. */
+void must_open(int result, const rowlock_error *err);
+
 /* Rowlock's side. A session has its own connection and one lock. */
 void ours_install(const struct place *place);
 void *ours_open(const struct place *place, const char *name);
@@ -66,6 +71,9 @@ void ours_install_quorum(const struct place *places);
 void *ours_open_quorum(const struct place *places, const char *name);
 void *ours_open_adopted(const struct place *place, const char *name);
 rowlock_db *ours_connect(const struct place *place);
+/* A table whose key is id, on a connection of its own. */
+rowlock_table *ours_open_table(const struct place *place, const char *name,
+                               const char *const *columns, rowlock_db **db);
 
 /* What a keeper sends, for every lease that stands in the table when the session is opened. */
 void *ours_heartbeat_open(const struct place *place);
@@ -105,6 +113,8 @@ rowlock_db *hand_adopt(const struct place *place, const rowlock_db_options *opti
 struct contender hand_contender(const struct place *place, const struct way *way);
 
 extern const struct hand hand_postgres, hand_mysql, hand_sqlite;
+/* Those that are built in. The last one is NULL. */
+extern const struct hand *const hands[];
 
 /* A database with both sides' tables. */
 struct site {
@@ -112,6 +122,8 @@ struct site {
     const char *url;
     struct place ours, theirs;
 };
+/* Makes the tables. False: the environment has no URL of it. */
+bool site_open(struct site *site, const struct hand *hand);
 
 /* ---------------------------------------------------------------- waiters */
 
@@ -136,6 +148,7 @@ struct polling {
     unsigned random;
     atomic_bool stopped;
 };
+struct polling polling_of(double pause_s);
 bool poll_for(struct polling *polling, bool (*try)(void *session), void *session);
 
 /* All ways on this database, rowlock's first. How many they are. */
@@ -241,7 +254,7 @@ void bench_growth(const struct site *site, int64_t most, double seconds);
 
 /* A table for people on stdout as it comes, and the same figures as JSON when all is done. */
 void report_database(const char *name, const char *description);
-void report_section(const char *title);
+void report_section(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void report_contest(const char *key, const char *unit, const struct contender *contenders,
                     int count, const int *clients, int columns,
                     const struct outcome outcomes[][CONTENDERS_MAX]);

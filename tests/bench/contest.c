@@ -23,6 +23,14 @@ void die(const char *format, ...)
     exit(1);
 }
 
+void *zeroed(size_t count, size_t size)
+{
+    void *memory = calloc(count, size);
+    if (!memory)
+        die("out of memory");
+    return memory;
+}
+
 double clock_s(void)
 {
     struct timespec now;
@@ -127,10 +135,8 @@ struct round {
 static struct round run_round(void (*step)(void *session), void **sessions, int count,
                               double seconds, struct times *times)
 {
-    struct client *clients = calloc((size_t)count, sizeof *clients);
+    struct client *clients = zeroed((size_t)count, sizeof *clients);
     pthread_barrier_t start;
-    if (!clients)
-        die("out of memory");
     pthread_barrier_init(&start, NULL, (unsigned)count + 1);
     for (int i = 0; i < count; i++) {
         clients[i].step = step;

@@ -63,7 +63,7 @@ static void compare(const struct site *site, const struct work *work, const char
     char key[50];
     snprintf(key, sizeof key, "growth %s, %s", work->key, label);
     both(site, work, label, contenders);
-    report_section(work->title);
+    report_section("%s", work->title);
     for (int i = 0; i < columns; i++)
         contest(contenders, 2, clients[i], GROWTH_ROUNDS, seconds, work->key, work->shared,
                 outcomes[i]);

@@ -27,6 +27,19 @@
 
 #include <strings.h>
 
+const struct hand *const hands[] = {
+#if RLK_WITH_POSTGRES
+    &hand_postgres,
+#endif
+#if RLK_WITH_MYSQL
+    &hand_mysql,
+#endif
+#if RLK_WITH_SQLITE
+    &hand_sqlite,
+#endif
+    NULL,
+};
+
 #define TEXT_OF(name) #name
 static const char *const parameters[] = {EACH_PARAMETER(TEXT_OF), "TABLE", "-"};
 
@@ -182,13 +195,13 @@ void hand_load(const struct hand *hand)
 {
     struct script *script = script_of(hand);
     int kept;
-    read_file(script, hand->name);
+    read_file(script, hand->raw->name);
     kept = script->way_count;
     read_file(script, "common");
     for (int i = 0; i < script->way_count; i++) {
         const char *missing = find_steps(script, &script->ways[i]);
         if (missing && i < kept)
-            die("%s: no step is called %s", hand->name, missing);
+            die("%s: no step is called %s", hand->raw->name, missing);
         if (missing)
             script->ways[i].kind = "";
     }
@@ -215,14 +228,22 @@ static void set_text(struct session *s, enum parameter which, const char *text)
     s->values[which] = (struct value){.kind = TEXT_VALUE, .text = text, .length = strlen(text)};
 }
 
+static void *connect_to(const struct hand *hand, const char *url, const char *schema)
+{
+    void *conn = hand->raw->open(url);
+    if (hand->settings)
+        raw_run(hand->raw, conn, "%s", hand->settings);
+    if (schema)
+        raw_run(hand->raw, conn, "%s %s", hand->use_schema, schema);
+    return conn;
+}
+
 /* Without a place in the database, and without a lock. */
 static struct session *new_session(const struct hand *hand, const char *url, const char *schema)
 {
-    struct session *s = calloc(1, sizeof *s);
-    if (!s)
-        die("out of memory");
+    struct session *s = zeroed(1, sizeof *s);
     s->hand = hand;
-    s->conn = hand->connect(url, schema);
+    s->conn = connect_to(hand, url, schema);
     snprintf(s->file, sizeof s->file, "%s", strchr(url, ':') + 1);
     return s;
 }
@@ -275,7 +296,7 @@ void hand_close(void *session)
             s->hand->forget(&s->prepared[i]);
         free(s->prepared[i].sql);
     }
-    s->hand->disconnect(s->conn);
+    s->hand->raw->close(s->conn);
     for (int i = 0; i < PARAMETERS; i++) {
         free(s->kept[i]);
         free(s->lists[i]);
@@ -379,7 +400,7 @@ static void put_word(struct session *s, FILE *out, const char *word, size_t leng
         fputs(s->table, out);
     } else if (which > TABLE) {
         if (!text)
-            die("%s: nothing is called {%.*s}", s->hand->name, (int)length, word);
+            die("%s: nothing is called {%.*s}", s->hand->raw->name, (int)length, word);
         put_sql(s, out, text->sql, p);
     } else if (p) {
         p->needs[p->count++] = which;
@@ -442,14 +463,14 @@ static int64_t take(struct session *s, const struct step *step, int64_t row)
         answer = execute(s, step, row);
     while (answer.deadlock && step->again);
     if (answer.deadlock && !step->busy)
-        die("%s: a deadlock in %s", s->hand->name, step->name);
+        die("%s: a deadlock in %s", s->hand->raw->name, step->name);
     return answer.rows;
 }
 
 static void must_be(const struct session *s, const struct step *step, int64_t rows, int64_t wanted)
 {
     if (rows != wanted)
-        die("%s: %s has %lld rows instead of %lld", s->hand->name, step->name, (long long)rows,
+        die("%s: %s has %lld rows instead of %lld", s->hand->raw->name, step->name, (long long)rows,
             (long long)wanted);
 }
 
@@ -564,9 +585,8 @@ rowlock_db *hand_adopt(const struct place *place, const rowlock_db_options *opti
 {
     rowlock_db *db = NULL;
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    *conn = place->hand->connect(place->url, NULL);
-    if (place->hand->adopt(&db, *conn, options, &err) != ROWLOCK_OK)
-        die("%s: %s", err.action, err.text);
+    *conn = connect_to(place->hand, place->url, NULL);
+    must_open(place->hand->raw->adopt(&db, *conn, options, &err), &err);
     return db;
 }
 

@@ -6,6 +6,7 @@
 #define BENCH_HAND_H
 
 #include "bench.h"
+#include "raw.h"
 
 /* What may stand in braces in a step, or be kept of its answer: numbers, texts from TEXT on, and from
  * IDS on lists of the rows that are to be written. */
@@ -88,16 +89,12 @@ struct session {
 };
 
 struct hand {
-    const char *name; /* "postgres" */
-    const char *url_env; /* where the URL is found */
+    const struct raw *raw; /* connects and adopts */
+    const char *settings; /* SQL for a new connection; NULL: none */
+    const char *use_schema; /* SQL that the name of a schema completes */
     const char
         *server_dir_env; /* where the folder with its pid is found; NULL: there is no server */
     bool numbered; /* marks of parameters are $1, $2 and so on, not ? */
-
-    void *(*connect)(const char *url, const char *schema);
-    void (*disconnect)(void *conn);
-    int (*adopt)(rowlock_db **db, void *conn, const rowlock_db_options *options,
-                 rowlock_error *err);
 
     /* Both give each row to hand_keep(). */
     struct answer (*query)(struct session *s, const struct step *step, const char *sql);

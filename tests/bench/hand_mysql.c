@@ -9,33 +9,6 @@
 
 enum { TEXT_CAP = 256 };
 
-/* mysql://user[:password]@host:port/database */
-static void *connect_to(const char *url, const char *schema)
-{
-    char user[64] = "", host[64] = "", database[64] = "", *password;
-    unsigned port = 0;
-    if (sscanf(strstr(url, "://") + 3, "%63[^@]@%63[^:/]:%u/%63[^?]", user, host, &port,
-               database) != 4)
-        die("the MySQL URL must be of the form mysql://user:password@host:port/database");
-    if ((password = strchr(user, ':')))
-        *password++ = '\0';
-    MYSQL *conn = mysql_init(NULL);
-    if (!conn ||
-        !mysql_real_connect(conn, host, user, password, schema ? schema : database, port, NULL, 0))
-        die("MySQL: %s", conn ? mysql_error(conn) : "out of memory");
-    return conn;
-}
-
-static void disconnect(void *conn)
-{
-    mysql_close(conn);
-}
-
-static int adopt(rowlock_db **db, void *conn, const rowlock_db_options *options, rowlock_error *err)
-{
-    return rowlock_db_adopt_mysql(conn, options, db, err);
-}
-
 /* ---- texts */
 
 static struct answer query(struct session *s, const struct step *step, const char *sql)
@@ -168,12 +141,9 @@ static struct answer execute(struct session *s, struct prepared *p, const struct
 }
 
 const struct hand hand_mysql = {
-    .name = "mysql",
-    .url_env = "ROWLOCK_TEST_MYSQL_URL",
+    .raw = &raw_mysql,
     .server_dir_env = "ROWLOCK_TEST_MYSQL_DIR",
-    .connect = connect_to,
-    .disconnect = disconnect,
-    .adopt = adopt,
+    .use_schema = "USE",
     .query = query,
     .execute = execute,
     .forget = forget,

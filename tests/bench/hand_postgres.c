@@ -18,36 +18,6 @@ static PGresult *check(PGconn *conn, PGresult *result)
     return result;
 }
 
-static void run(PGconn *conn, const char *sql)
-{
-    PQclear(check(conn, PQexec(conn, sql)));
-}
-
-/* The tables are found by the search path. */
-static void *connect_to(const char *url, const char *schema)
-{
-    PGconn *conn = PQconnectdb(url);
-    char sql[200];
-    if (PQstatus(conn) != CONNECTION_OK)
-        die("PostgreSQL: %s", PQerrorMessage(conn));
-    run(conn, "SET client_min_messages = warning");
-    if (schema) {
-        snprintf(sql, sizeof sql, "SET search_path = %s", schema);
-        run(conn, sql);
-    }
-    return conn;
-}
-
-static void disconnect(void *conn)
-{
-    PQfinish(conn);
-}
-
-static int adopt(rowlock_db **db, void *conn, const rowlock_db_options *options, rowlock_error *err)
-{
-    return rowlock_db_adopt_postgres(conn, options, db, err);
-}
-
 static struct answer take_answer(struct session *s, const struct step *step, PGresult *r)
 {
     struct value cells[COLUMNS_MAX];
@@ -139,13 +109,10 @@ static void pipeline(struct session *s, struct prepared *p)
 }
 
 const struct hand hand_postgres = {
-    .name = "postgres",
-    .url_env = "ROWLOCK_TEST_POSTGRES_URL",
+    .raw = &raw_postgres,
     .server_dir_env = "ROWLOCK_TEST_POSTGRES_DIR",
     .numbered = true,
-    .connect = connect_to,
-    .disconnect = disconnect,
-    .adopt = adopt,
+    .use_schema = "SET search_path =",
     .query = query,
     .execute = execute,
     .pipeline = pipeline,

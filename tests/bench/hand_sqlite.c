@@ -8,33 +8,10 @@
 
 #include <sys/stat.h>
 
-enum { PATIENCE_MS = 60000 };
-
 static void check(sqlite3 *db, int code)
 {
     if (code != SQLITE_OK && code != SQLITE_DONE && code != SQLITE_ROW)
         die("SQLite: %s", sqlite3_errmsg(db));
-}
-
-static void *connect_to(const char *url, const char *schema)
-{
-    sqlite3 *db = NULL;
-    (void)schema;
-    check(db, sqlite3_open(strchr(url, ':') + 1, &db));
-    check(db, sqlite3_busy_timeout(db, PATIENCE_MS));
-    check(db, sqlite3_exec(db, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL", NULL, NULL,
-                           NULL));
-    return db;
-}
-
-static void disconnect(void *conn)
-{
-    sqlite3_close(conn);
-}
-
-static int adopt(rowlock_db **db, void *conn, const rowlock_db_options *options, rowlock_error *err)
-{
-    return rowlock_db_adopt_sqlite(conn, options, db, err);
 }
 
 /* Each side has a file. */
@@ -111,11 +88,8 @@ static int64_t written(struct session *s)
 }
 
 const struct hand hand_sqlite = {
-    .name = "sqlite",
-    .url_env = "ROWLOCK_TEST_SQLITE_URL",
-    .connect = connect_to,
-    .disconnect = disconnect,
-    .adopt = adopt,
+    .raw = &raw_sqlite,
+    .settings = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA busy_timeout = 60000",
     .query = query,
     .execute = execute,
     .forget = forget,

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * From the release of a lock to its next grant, while others wait for it. Whoever has the lock holds it for
- * a moment, and whoever has released it stands aside until another has it, so that each handoff is one to
- * somebody who waited, in all ways to wait alike.
+ * From the release of a lock to its next grant, while others wait for it. Each holder keeps the lock for a
+ * moment, and stands aside after its release until another has it. So each handoff is one to a waiter.
  */
 #include "bench.h"
 
@@ -141,11 +140,9 @@ static double percentile(const double *sorted, int count, double part)
 /* Turns that began between from and to, and the handoffs to them. */
 static void judge(const struct line *l, double from, double to, double trip_s, double *out)
 {
-    double *gaps = malloc((size_t)l->room * sizeof *gaps);
-    double *wholes = malloc((size_t)l->room * sizeof *wholes);
+    double *gaps = zeroed((size_t)l->room, sizeof *gaps);
+    double *wholes = zeroed((size_t)l->room, sizeof *wholes);
     int count = 0;
-    if (!gaps || !wholes)
-        die("out of memory");
     for (int i = 1; i < l->taken; i++) {
         if (l->turns[i].acquired < from || l->turns[i].acquired > to)
             continue;
@@ -175,10 +172,8 @@ void measure_handoff(const struct waiter *way, const struct observer *observer, 
                      double warm_up_s, double seconds, double trip_s, double *out)
 {
     struct line l = {.way = way, .room = (int)((seconds + 60) * HOLDS_A_SECOND)};
-    struct member *members = calloc((size_t)waiting + 1, sizeof *members);
-    l.turns = calloc((size_t)l.room, sizeof *l.turns);
-    if (!members || !l.turns)
-        die("out of memory");
+    struct member *members = zeroed((size_t)waiting + 1, sizeof *members);
+    l.turns = zeroed((size_t)l.room, sizeof *l.turns);
     pthread_mutex_init(&l.mutex, NULL);
     pthread_cond_init(&l.moved, NULL);
     start(&l, members, waiting + 1);
@@ -216,10 +211,7 @@ static void bench_line(const struct site *site, const char *key, const struct ob
     int count = ways_to_wait(site, true, ways);
     bool has_server = observer->statements != NULL;
     double trip_s = has_server ? round_trip(observer->session) : NAN;
-    char title[200] = "";
-    snprintf(title, sizeof title, "%ss to one of %d who wait%s", key, waiting,
-             waiting == 1 ? "s" : "");
-    report_section(title);
+    report_section("%ss to one of %d who wait%s", key, waiting, waiting == 1 ? "s" : "");
     if (has_server) {
         report_line("  the least round trip takes %.0f us\n", trip_s * 1e6);
         report_number("round trip us", key, trip_s * 1e6);

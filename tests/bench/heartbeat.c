@@ -51,9 +51,7 @@ static void list(struct heartbeat *b, int (*each)(void *context, const rowlock_g
 
 static struct heartbeat *new_heartbeat(const struct place *place)
 {
-    struct heartbeat *b = calloc(1, sizeof *b);
-    if (!b)
-        die("out of memory");
+    struct heartbeat *b = zeroed(1, sizeof *b);
     b->db = ours_connect(place);
     return b;
 }

@@ -103,19 +103,14 @@ static void by_rowlock(struct client *c)
 
 static void open_client(struct client *c)
 {
-    static const char *const key[] = {"id", NULL}, *const columns[] = {"amount", NULL};
-    rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
+    static const char *const columns[] = {"amount", NULL};
     const struct place *place = &c->site->ours;
     if (c->scheme->succeed != by_rowlock) {
         c->hand = hand_open_rows(place, "hotrow", NULL);
         hand_set_work(c->hand, work);
         return;
     }
-    c->db = ours_connect(place);
-    about.schema = place->schema;
-    about.name = "hotrow", about.key = key, about.columns = columns;
-    if (rowlock_table_open(c->db, &about, &c->table) != ROWLOCK_OK)
-        die("the table cannot be opened");
+    c->table = ours_open_table(place, "hotrow", columns, &c->db);
 }
 
 static void close_client(struct client *c)
@@ -166,9 +161,7 @@ static void judge(struct client *clients, int count, double took, double *figure
     int64_t attempts = 0;
     for (int i = 0; i < count; i++)
         total += clients[i].count;
-    double *all = calloc(total, sizeof *all);
-    if (!all)
-        die("out of memory");
+    double *all = zeroed(total, sizeof *all);
     for (int i = 0; i < count; i++) {
         memcpy(all + at, clients[i].latencies, clients[i].count * sizeof *all);
         at += clients[i].count;

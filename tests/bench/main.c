@@ -146,13 +146,11 @@ static void bench_network(const struct site *site)
     struct contender contenders[CONTENDERS_MAX];
     struct site far;
     struct faultproxy *proxy = start_proxy(site, delay_us, &far);
-    char title[200];
     if (!proxy)
         return;
     int count = contenders_of("pairs", &far.ours, ours_pair, &far.theirs, contenders);
-    snprintf(title, sizeof title, "acquire + release over a network with %.1f ms round trips",
-             2 * delay_us / 1000.0);
-    report_section(title);
+    report_section("acquire + release over a network with %.1f ms round trips",
+                   2 * delay_us / 1000.0);
     compete("pairs over a network", "pairs/s", contenders, count, one_and_eight, 1, false);
     faultproxy_stop(proxy);
 }
@@ -164,13 +162,12 @@ static void *open_pooled(const struct contender *contender, const char *name)
     return ours_open_pooled(contender->place, name);
 }
 
-static void compare_pool(const char *key, const char *title, const struct place *place)
+static void compare_pool(const char *key, const struct place *place)
 {
     static const int one_and_many[] = {1, 64};
     struct contender contenders[] = {ours(place, ours_pair), ours(place, ours_pair)};
     contenders[0].label = "rowlock's pool";
     contenders[0].open = open_pooled;
-    report_section(title);
     compete(key, "pairs/s", contenders, 2, one_and_many, 2, false);
 }
 
@@ -178,13 +175,12 @@ static void bench_pool(const struct site *site)
 {
     struct site far;
     struct faultproxy *proxy = start_proxy(site, delay_us, &far);
-    char title[200];
-    compare_pool("pool", "acquire + release through a pool of two connections", &site->ours);
+    report_section("acquire + release through a pool of two connections");
+    compare_pool("pool", &site->ours);
     if (!proxy)
         return;
-    snprintf(title, sizeof title, "the same over a network with %.1f ms round trips",
-             2 * delay_us / 1000.0);
-    compare_pool("pool over a network", title, &far.ours);
+    report_section("the same over a network with %.1f ms round trips", 2 * delay_us / 1000.0);
+    compare_pool("pool over a network", &far.ours);
     faultproxy_stop(proxy);
 }
 
@@ -216,7 +212,6 @@ static void compare_quorum(const struct site *members)
     struct faultproxy *proxies[MEMBERS];
     struct place places[MEMBERS];
     struct site far[MEMBERS];
-    char title[200];
     for (int i = 0; i < MEMBERS; i++) {
         proxies[i] = start_proxy(&members[i], delay_us, &far[i]);
         /* A member grants nothing alone. */
@@ -226,10 +221,8 @@ static void compare_quorum(const struct site *members)
     struct contender contenders[] = {ours(places, ours_pair), ours(&far[0].ours, ours_pair)};
     contenders[0].label = "rowlock's quorum of three";
     contenders[0].open = open_quorum;
-    snprintf(title, sizeof title,
-             "acquire + release with a quorum over a network with %.1f ms round trips",
-             2 * delay_us / 1000.0);
-    report_section(title);
+    report_section("acquire + release with a quorum over a network with %.1f ms round trips",
+                   2 * delay_us / 1000.0);
     compete("quorum over a network", "pairs/s", contenders, 2, one, 1, false);
     for (int i = 0; i < MEMBERS; i++)
         faultproxy_stop(proxies[i]);
@@ -240,8 +233,12 @@ static void bench_quorum(const struct site *site)
     struct site members[MEMBERS];
     const char *others = getenv("BENCH_MEMBERS");
     char *urls = strdup(others ? others : "");
-    if (urls && find_members(site, urls, members) == MEMBERS)
+    if (urls && find_members(site, urls, members) == MEMBERS) {
+        /* Other parts leave rows standing, and a join waits until all leases have ended. */
+        hand_make_places(site->hand, site->url, &members[0].ours, &members[0].theirs);
+        ours_install(&members[0].ours);
         compare_quorum(members);
+    }
     free(urls);
 }
 
@@ -287,10 +284,7 @@ static void compare_logs(const char *what, struct contender *contenders, int cou
 static void bench_log(const struct site *site)
 {
     struct contender c[CONTENDERS_MAX];
-    char title[100];
-    snprintf(title, sizeof title, "bytes of %s for each operation",
-             hand_way(site->hand, "log", 0)->label);
-    report_section(title);
+    report_section("bytes of %s for each operation", hand_way(site->hand, "log", 0)->label);
     compare_logs("log of a pair", c,
                  contenders_of("pairs", &site->ours, ours_pair, &site->theirs, c));
     int count = contenders_of("renew", &site->ours, ours_renew, &site->theirs, c);
@@ -411,9 +405,7 @@ static double sweep_rate(void *context, const struct way *way)
 static void bench_sweep(const struct site *site)
 {
     struct site swept = *site;
-    char title[100];
-    snprintf(title, sizeof title, "sweep of %.0f expired rows", sweep_rows);
-    report_section(title);
+    report_section("sweep of %.0f expired rows", sweep_rows);
     compare_rates(site, "sweep", SWEEPS, sweep_rate, &swept);
 }
 
@@ -461,7 +453,6 @@ static void bench_heartbeat(const struct site *site)
     struct heartbeats b = {
         {hand_open(&site->ours, "heartbeat"), hand_open(&site->theirs, "heartbeat")}, 0, 0};
     const struct way *way;
-    char title[100];
     for (int i = 0; i < 2; i++)
         hand_fill(b.tidiers[i], (int64_t)heartbeat_rows);
     b.us = ours_heartbeat_open(&site->ours);
@@ -472,8 +463,7 @@ static void bench_heartbeat(const struct site *site)
         for (int k = 0; (way = hand_way(site->hand, "heartbeat", k)); k++)
             heartbeat(&b, way);
     }
-    snprintf(title, sizeof title, "%.0f leases renewed in one heartbeat", heartbeat_rows);
-    report_section(title);
+    report_section("%.0f leases renewed in one heartbeat", heartbeat_rows);
     compare_rates(site, "heartbeat", HEARTBEATS, heartbeat_rate, &b);
     count_heartbeat(site);
     ours_heartbeat_close(b.us);
@@ -514,12 +504,9 @@ static void bench_far_batches(const struct site *site)
 {
     struct site far;
     struct faultproxy *proxy = start_proxy(site, delay_us, &far);
-    char title[200];
     if (!proxy)
         return;
-    snprintf(title, sizeof title, "the same over a network with %.1f ms round trips",
-             2 * delay_us / 1000.0);
-    report_section(title);
+    report_section("the same over a network with %.1f ms round trips", 2 * delay_us / 1000.0);
     bench_batch(&far, "batch over a network", false, batch_seconds);
     faultproxy_stop(proxy);
 }
@@ -564,15 +551,11 @@ static const struct {
 
 static void bench_site(const struct hand *hand)
 {
-    struct site site = {.hand = hand, .url = getenv(hand->url_env)};
-    if (!site.url || !site.url[0])
+    struct site site;
+    if (!site_open(&site, hand))
         return;
-    hand_load(hand);
-    hand_make_places(hand, site.url, &site.ours, &site.theirs);
-    ours_install(&site.ours);
-    ours_install(&site.theirs);
     struct session *session = hand_open(&site.theirs, "observer");
-    report_database(hand->name, hand_text(session, "describe"));
+    report_database(hand->raw->name, hand_text(session, "describe"));
     hand_close(session);
     const char *word = getenv("BENCH");
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
@@ -606,15 +589,8 @@ int main(int argc, char **argv)
     read_settings();
     allow_many_files();
     report_disk();
-#if RLK_WITH_POSTGRES
-    bench_site(&hand_postgres);
-#endif
-#if RLK_WITH_MYSQL
-    bench_site(&hand_mysql);
-#endif
-#if RLK_WITH_SQLITE
-    bench_site(&hand_sqlite);
-#endif
+    for (const struct hand *const *hand = hands; *hand; hand++)
+        bench_site(*hand);
     if (argc > 1)
         report_save(argv[1]);
     return 0;

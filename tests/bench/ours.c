@@ -30,15 +30,33 @@ static void must(rowlock_db *db, int result, int expected)
         err.action, err.text);
 }
 
+void must_open(int result, const rowlock_error *err)
+{
+    if (result != ROWLOCK_OK)
+        die("%s: %s", err->action, err->text);
+}
+
 rowlock_db *ours_connect(const struct place *place)
 {
     rowlock_db *db = NULL;
     rowlock_error err = ROWLOCK_ERROR_INIT;
     rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
     options.schema = place->schema;
-    if (rowlock_db_open(place->url, &options, &db, &err) != ROWLOCK_OK)
-        die("%s: %s", err.action, err.text);
+    must_open(rowlock_db_open(place->url, &options, &db, &err), &err);
     return db;
+}
+
+rowlock_table *ours_open_table(const struct place *place, const char *name,
+                               const char *const *columns, rowlock_db **db)
+{
+    static const char *const key[] = {"id", NULL};
+    rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
+    rowlock_table *table = NULL;
+    *db = ours_connect(place);
+    about.schema = place->schema;
+    about.name = name, about.key = key, about.columns = columns;
+    must(*db, rowlock_table_open(*db, &about, &table), ROWLOCK_OK);
+    return table;
 }
 
 void ours_install(const struct place *place)
@@ -48,12 +66,28 @@ void ours_install(const struct place *place)
     rowlock_db_close(db);
 }
 
+bool site_open(struct site *site, const struct hand *hand)
+{
+    *site = (struct site){.hand = hand, .url = getenv(hand->raw->url_env)};
+    if (!site->url || !site->url[0])
+        return false;
+    hand_load(hand);
+    hand_make_places(hand, site->url, &site->ours, &site->theirs);
+    ours_install(&site->ours);
+    ours_install(&site->theirs);
+    return true;
+}
+
 static struct our_session *new_session(const struct place *place)
 {
-    struct our_session *s = calloc(1, sizeof *s);
-    if (!s)
-        die("out of memory");
+    struct our_session *s = zeroed(1, sizeof *s);
     s->place = place;
+    return s;
+}
+
+static void *with_lock(struct our_session *s, const char *name)
+{
+    must(s->db, rowlock_lock_open(s->db, name, &s->lock), ROWLOCK_OK);
     return s;
 }
 
@@ -61,8 +95,7 @@ void *ours_open(const struct place *place, const char *name)
 {
     struct our_session *s = new_session(place);
     s->db = ours_connect(place);
-    must(s->db, rowlock_lock_open(s->db, name, &s->lock), ROWLOCK_OK);
-    return s;
+    return with_lock(s, name);
 }
 
 void *ours_open_adopted(const struct place *place, const char *name)
@@ -71,8 +104,7 @@ void *ours_open_adopted(const struct place *place, const char *name)
     rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
     options.schema = place->schema;
     s->db = hand_adopt(place, &options, &s->lent);
-    must(s->db, rowlock_lock_open(s->db, name, &s->lock), ROWLOCK_OK);
-    return s;
+    return with_lock(s, name);
 }
 
 static void member_urls(const struct place *places, const char *urls[MEMBERS])
@@ -90,8 +122,7 @@ void ours_install_quorum(const struct place *places)
     for (int i = 0; i < MEMBERS; i++)
         ours_install(&places[i]);
     member_urls(places, urls);
-    if (rowlock_quorum_join(urls, MEMBERS, &options, &err) != ROWLOCK_OK)
-        die("%s: %s", err.action, err.text);
+    must_open(rowlock_quorum_join(urls, MEMBERS, &options, &err), &err);
 }
 
 void *ours_open_quorum(const struct place *places, const char *name)
@@ -102,10 +133,8 @@ void *ours_open_quorum(const struct place *places, const char *name)
     rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
     options.schema = places->schema;
     member_urls(places, urls);
-    if (rowlock_db_open_quorum(urls, MEMBERS, &options, &s->db, &err) != ROWLOCK_OK)
-        die("%s: %s", err.action, err.text);
-    must(s->db, rowlock_lock_open(s->db, name, &s->lock), ROWLOCK_OK);
-    return s;
+    must_open(rowlock_db_open_quorum(urls, MEMBERS, &options, &s->db, &err), &err);
+    return with_lock(s, name);
 }
 
 /* One pool for each place, as long as it has sessions. Sessions are opened and closed by one thread. */
@@ -133,8 +162,7 @@ static void open_pool(struct shared_pool *shared, const struct place *place)
     rowlock_db_options db_options = ROWLOCK_DB_OPTIONS_INIT;
     db_options.schema = place->schema;
     options.db = &db_options;
-    if (rowlock_pool_open(place->url, &options, &shared->pool, &err) != ROWLOCK_OK)
-        die("%s: %s", err.action, err.text);
+    must_open(rowlock_pool_open(place->url, &options, &shared->pool, &err), &err);
     shared->place = place;
 }
 
@@ -147,10 +175,8 @@ void *ours_open_pooled(const struct place *place, const char *name)
     if (s->shared->users++ == 0)
         open_pool(s->shared, place);
     options.pool = s->shared->pool;
-    if (rowlock_db_open(NULL, &options, &s->db, &err) != ROWLOCK_OK)
-        die("%s: %s", err.action, err.text);
-    must(s->db, rowlock_lock_open(s->db, name, &s->lock), ROWLOCK_OK);
-    return s;
+    must_open(rowlock_db_open(NULL, &options, &s->db, &err), &err);
+    return with_lock(s, name);
 }
 
 static void leave_pool(struct shared_pool *shared)
@@ -170,11 +196,11 @@ void ours_close(void *session)
     if (s->shared)
         leave_pool(s->shared);
     if (s->lent)
-        s->place->hand->disconnect(s->lent);
+        s->place->hand->raw->close(s->lent);
     free(s);
 }
 
-/* Nobody else wants the lock. The wait is for SQLite, where a file has one writer at a time and a
+/* No other client wants the lock. The wait is for SQLite, where a file has one writer at a time and a
  * try gives up after a second of bad luck. */
 void ours_acquire(void *session)
 {
@@ -202,34 +228,21 @@ void ours_hold_long(void *session)
     must(s->db, rowlock_acquire(s->lock, &options), ROWLOCK_OK);
 }
 
-void ours_release(void *session)
-{
-    struct our_session *s = session;
-    must(s->db, rowlock_release(s->lock), ROWLOCK_OK);
-}
+#define STEP(name, call, expected)       \
+    void ours_##name(void *session)      \
+    {                                    \
+        struct our_session *s = session; \
+        must(s->db, call, expected);     \
+    }
+STEP(release, rowlock_release(s->lock), ROWLOCK_OK)
+STEP(busy, rowlock_acquire(s->lock, NULL), ROWLOCK_BUSY)
+STEP(renew, rowlock_renew(s->lock, LEASE_MS), ROWLOCK_OK)
+STEP(verify, rowlock_verify(s->lock), ROWLOCK_OK)
 
 void ours_pair(void *session)
 {
     ours_acquire(session);
     ours_release(session);
-}
-
-void ours_busy(void *session)
-{
-    struct our_session *s = session;
-    must(s->db, rowlock_acquire(s->lock, NULL), ROWLOCK_BUSY);
-}
-
-void ours_renew(void *session)
-{
-    struct our_session *s = session;
-    must(s->db, rowlock_renew(s->lock, LEASE_MS), ROWLOCK_OK);
-}
-
-void ours_verify(void *session)
-{
-    struct our_session *s = session;
-    must(s->db, rowlock_verify(s->lock), ROWLOCK_OK);
 }
 
 int64_t ours_sweep(void *session)
@@ -292,8 +305,7 @@ void ours_keep(void *session)
     db_options.schema = s->shared ? NULL : s->place->schema;
     db_options.pool = s->shared ? s->shared->pool : NULL;
     const char *url = s->shared ? NULL : s->place->url;
-    if (rowlock_keeper_open(url, &db_options, &s->keeper, &err) != ROWLOCK_OK)
-        die("%s: %s", err.action, err.text);
+    must_open(rowlock_keeper_open(url, &db_options, &s->keeper, &err), &err);
     options.keeper = s->keeper;
     must(s->db, rowlock_acquire(s->lock, &options), ROWLOCK_OK);
 }

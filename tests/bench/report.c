@@ -35,9 +35,14 @@ void report_database(const char *name, const char *description)
     fflush(stdout);
 }
 
-void report_section(const char *title)
+void report_section(const char *format, ...)
 {
-    printf("\n%s\n", title);
+    va_list arguments;
+    va_start(arguments, format);
+    putchar('\n');
+    vprintf(format, arguments);
+    putchar('\n');
+    va_end(arguments);
     fflush(stdout);
 }
 

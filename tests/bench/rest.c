@@ -151,9 +151,7 @@ static void watch(const struct observer *observer, double seconds, double *out)
 void measure_rest(const struct waiter *way, const struct observer *observer, int count,
                   double settle_s, double seconds, double *out)
 {
-    struct member *members = calloc((size_t)count, sizeof *members);
-    if (!members)
-        die("out of memory");
+    struct member *members = zeroed((size_t)count, sizeof *members);
     void *holder = way->open(way->place, "rest");
     hold(way, holder);
     start(way, members, count);
@@ -170,9 +168,7 @@ void bench_rest(const struct site *site, int count, double seconds)
     int way_count = ways_to_wait(site, false, ways);
     struct session *session = hand_open(&site->theirs, "observer");
     struct observer observer = hand_observer(&site->theirs, session);
-    char title[100];
-    snprintf(title, sizeof title, "%d who wait at rest for %.0f s", count, seconds);
-    report_section(title);
+    report_section("%d who wait at rest for %.0f s", count, seconds);
     report_columns(rest_columns, REST_COLUMNS);
     for (int w = 0; w < way_count; w++) {
         double values[REST_COLUMNS];

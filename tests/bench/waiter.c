@@ -11,6 +11,11 @@ struct poller {
     struct polling polling;
 };
 
+struct polling polling_of(double pause_s)
+{
+    return (struct polling){.pause_s = pause_s, .random = (unsigned)rand()};
+}
+
 /* The release may come at any time of the first pause: the lock is held for too short a time here to
  * show that. */
 bool poll_for(struct polling *polling, bool (*try)(void *session), void *session)
@@ -27,12 +32,9 @@ bool poll_for(struct polling *polling, bool (*try)(void *session), void *session
 
 static void *open_poller(const struct place *place, const char *name, double pause_s)
 {
-    struct poller *p = calloc(1, sizeof *p);
-    if (!p)
-        die("out of memory");
+    struct poller *p = zeroed(1, sizeof *p);
     p->session = hand_open(place, name);
-    p->polling.pause_s = pause_s;
-    p->polling.random = (unsigned)rand();
+    p->polling = polling_of(pause_s);
     return p;
 }
 

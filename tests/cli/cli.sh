@@ -152,7 +152,7 @@ until_true() {
     done
 }
 
-# Has the process ended? One that nobody has collected yet has.
+# Has the process ended? One that no process has collected yet has.
 gone() {
     local stat
     stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 0

@@ -19,7 +19,7 @@ enum {
 
 static struct queue {
     struct client holder, waiters[WAITERS];
-    /* Of the holder: the connection that reads the queue. */
+    /* The holder's connection that reads the queue. */
     rowlock_db *reader;
     struct helper *threads[WAITERS + 1];
     pthread_mutex_t mutex;

@@ -23,9 +23,7 @@ static struct pair pair_open(const char *name)
 {
     struct pair p = {
         .session = raw_mysql.open(node[0]), .own = must_open(node[0]), .rival = must_open(node[1])};
-    rowlock_error err = ROWLOCK_ERROR_INIT;
-    if (raw_mysql.adopt(&p.tx, p.session, NULL, &err) != ROWLOCK_OK)
-        raw_failed("adopt", err.text);
+    p.tx = must_adopt(&raw_mysql, p.session, NULL);
     p.lock = must_lock(p.own, name);
     p.wanted = must_lock(p.rival, name);
     return p;
@@ -183,14 +181,12 @@ static void two_grants(void)
 {
     struct pair p = pair_open("tx");
     void *session = raw_mysql.open(node[1]);
-    rowlock_db *tx = NULL;
     rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
     char why_not[300];
     tap_is_int(hold(p.lock, 0, TTL_MS), ROWLOCK_OK, "a name has been granted before");
     tap_is_int(rowlock_release(p.lock), ROWLOCK_OK, "and is free");
     sleep_ms(200);
-    if (raw_mysql.adopt(&tx, session, NULL, NULL) != ROWLOCK_OK)
-        raw_failed("adopt", "node 2");
+    rowlock_db *tx = must_adopt(&raw_mysql, session, NULL);
     rowlock_lock *other = must_lock(tx, "tx");
     raw_run(&raw_mysql, p.session, "START TRANSACTION");
     raw_run(&raw_mysql, session, "START TRANSACTION");
@@ -213,13 +209,11 @@ static void two_guards(void)
 {
     struct pair p = pair_open("shared");
     void *session = raw_mysql.open(node[1]);
-    rowlock_db *tx = NULL;
     char why_not[300] = "";
     tap_is_int(hold(p.lock, ROWLOCK_SHARED, TTL_MS), ROWLOCK_OK, "a shared lock is held on node 1");
     tap_is_int(hold(p.wanted, ROWLOCK_SHARED, TTL_MS), ROWLOCK_OK, "and on node 2");
     sleep_ms(200);
-    if (raw_mysql.adopt(&tx, session, NULL, NULL) != ROWLOCK_OK)
-        raw_failed("adopt", "node 2");
+    rowlock_db *tx = must_adopt(&raw_mysql, session, NULL);
     raw_run(&raw_mysql, p.session, "START TRANSACTION");
     raw_run(&raw_mysql, session, "START TRANSACTION");
     tap_is_int(rowlock_guard(p.lock, p.tx), ROWLOCK_OK, "its guard on node 1");

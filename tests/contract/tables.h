@@ -53,7 +53,7 @@ bool site_finds(const struct site *s, const char *want, const char *what, const 
 
 /* Returns a handle. A failure ends the program. */
 rowlock_table *must_describe(const struct site *s, const rowlock_table_options *about);
-/* Of a table whose key is id and whose version is version. */
+/* The handle of a table whose key is id and whose version is version. */
 rowlock_table *must_open_table(const struct site *s, const char *name, const char *const *columns);
 
 int change_rows(rowlock_table *t, enum op op, rowlock_change *changes, size_t count,

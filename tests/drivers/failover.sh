@@ -4,7 +4,7 @@
 #
 #     two_dirs KIND             folders for two servers: sets $primary and $standby
 #     start_server DIR MAKE     makes a server with MAKE PORT, and starts it
-#     listen_silently           a socket where nobody ever answers: sets $hung_port
+#     listen_silently           a socket that is never answered: sets $hung_port
 #     within MS STATUS URL      a list of URL is done in time
 #     replication KEY           what the findings in $out say about replication
 #

@@ -87,7 +87,7 @@ void loss_tear_down(struct loss *l);
 /* Two leases that are never over before the case is. */
 enum { TTL_MS = 120000, LONG_TTL_MS = 600000, OPENING_MS = 60000 };
 
-/* Of a statement and of connecting; and after how long what is late arrives. */
+/* The time limit of a statement and of connecting, and after how long what is late arrives. */
 int64_t loss_deadline_ms(const struct loss *l);
 int64_t loss_delay_ms(const struct loss *l);
 struct fault loss_fault(const struct loss *l);

@@ -15,7 +15,7 @@
 #include "tap.h"
 
 enum { WORKERS_MAX = 50, REQUESTS_MAX = 60, JOBS_MAX = 4000 };
-/* Of a slow machine. */
+/* What a slow machine gets. */
 enum { TRIES = 6, LEAST = 8, FEWER = 2, MOMENT_MS = 10, STALL_MS = 50 };
 
 static const char *const way_texts[LOSS_WAYS] = {

@@ -15,27 +15,12 @@
 #include <unistd.h>
 
 /* What stands here for a cell instead. */
-static const char *const odd[] = {"",
-                                  "-1",
-                                  "0",
-                                  "1",
-                                  "2",
-                                  "t",
-                                  "9223372036854775807",
-                                  "-9223372036854775808",
-                                  "99999999999999999999",
-                                  "2147483648",
-                                  "-2147483649",
-                                  "4294967296",
-                                  "\xFF\xFE",
-                                  "NaN",
-                                  "1e400",
-                                  "\\x",
-                                  "\\xzz",
-                                  "{",
-                                  "% % %",
-                                  "'\"`\\",
-                                  NULL};
+/* clang-format off */
+static const char *const odd[] = {
+    "", "-1", "0", "1", "2", "t", "9223372036854775807", "-9223372036854775808", "99999999999999999999",
+    "2147483648", "-2147483649", "4294967296", "\xFF\xFE", "NaN", "1e400", "\\x", "\\xzz", "{", "% % %",
+    "'\"`\\", NULL};
+/* clang-format on */
 enum { ODD = sizeof odd / sizeof odd[0] };
 
 _Atomic int64_t fake_attempt;
@@ -169,7 +154,7 @@ static const char *cell_of(const struct fake_table *t, const char *said, char da
                                               : said;
 }
 
-/* Of the list: small letters, and nothing between. MySQL has integers for all numbers. */
+/* Small letters of the list, and nothing between. MySQL has integers for all numbers. */
 static void fill_types(struct fake_table *t, const struct truth *truth, char database)
 {
     const char *letters = truth->types;

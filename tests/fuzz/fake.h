@@ -41,7 +41,7 @@ struct fake_link {
 uint64_t fake_draw(struct fake_link *l, uint64_t below);
 /* The step that a text of ours is; "": it is none. */
 void fake_find_step(struct fake_link *l, const char *sql);
-/* Of this step, by fake_garbles. 0: none. */
+/* How this step is garbled, by fake_garbles. 0: it is not. */
 char fake_garbled(const struct fake_link *l);
 /* Does it lie about this step? Seldom about the first ones of a connection. */
 bool fake_lies(struct fake_link *l);

@@ -124,7 +124,7 @@ static bool begins(const char *word)
     return strncmp(sql, word, strlen(word)) == 0;
 }
 
-/* Of steps without an answer of their own only the number of rows is told. */
+/* A step without an answer of its own is told the number of rows alone. */
 static void execute(struct fake_link *l)
 {
     static const char *const tags[] = {"INSERT 0 99999999999999999999", "UPDATE", "", "UPDATE -5"};

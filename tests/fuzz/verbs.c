@@ -26,33 +26,18 @@ static struct progress {
 static rowlock_db *used;
 static size_t sum;
 
-static int see_grant(void *context, const rowlock_grant *grant)
-{
-    (void)context;
-    sum += strlen(grant->name) + strlen(grant->owner) + strlen(grant->note);
-    return 0;
-}
-
-static int see_waiter(void *context, const rowlock_waiter *waiter)
-{
-    (void)context;
-    sum += strlen(waiter->name) + strlen(waiter->owner);
-    return 0;
-}
-
-static int see_finding(void *context, const rowlock_finding *finding)
-{
-    (void)context;
-    sum += strlen(finding->item) + strlen(finding->value);
-    return 0;
-}
-
-static int see_record(void *context, const rowlock_once_record *record)
-{
-    (void)context;
-    sum += strlen(record->key);
-    return 0;
-}
+/* Reads all texts of what is told. */
+#define SEE(kind, what, lengths)                                     \
+    static int see_##kind(void *context, const rowlock_##what *kind) \
+    {                                                                \
+        (void)context;                                               \
+        sum += lengths;                                              \
+        return 0;                                                    \
+    }
+SEE(grant, grant, strlen(grant->name) + strlen(grant->owner) + strlen(grant->note))
+SEE(waiter, waiter, strlen(waiter->name) + strlen(waiter->owner))
+SEE(finding, finding, strlen(finding->item) + strlen(finding->value))
+SEE(record, once_record, strlen(record->key))
 
 static int see_row(void *context, const rowlock_row *row, rowlock_value *values)
 {

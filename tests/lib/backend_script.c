@@ -69,6 +69,15 @@ static void leave(void)
     pthread_mutex_unlock(&mutex);
 }
 
+static void leave_block(const int *ignored)
+{
+    (void)ignored;
+    leave();
+}
+
+/* Until the end of the block. */
+#define GUARDED __attribute__((cleanup(leave_block), unused)) const int guarded = (enter(), 0)
+
 /* ---- the clock */
 
 static int64_t real_us(void)
@@ -80,10 +89,8 @@ static int64_t real_us(void)
 
 static int64_t script_clock(void)
 {
-    enter();
-    int64_t now_us = script.ahead_us + (script.frozen ? 0 : real_us());
-    leave();
-    return now_us;
+    GUARDED;
+    return script.ahead_us + (script.frozen ? 0 : real_us());
 }
 
 static int64_t db_now(void)
@@ -93,27 +100,23 @@ static int64_t db_now(void)
 
 void script_freeze(void)
 {
-    enter();
+    GUARDED;
     script.ahead_us = script_clock();
     script.frozen = true;
-    leave();
 }
 
 void script_jump(void)
 {
     script_freeze();
-    enter();
+    GUARDED;
     state.jumps = true;
     state.jumper = pthread_self();
-    leave();
 }
 
 static bool jumps_here(void)
 {
-    enter();
-    bool jumps = state.jumps && pthread_equal(state.jumper, pthread_self());
-    leave();
-    return jumps;
+    GUARDED;
+    return state.jumps && pthread_equal(state.jumper, pthread_self());
 }
 
 static int poll_for_ms(struct pollfd *fds, nfds_t count, int64_t timeout_ms)
@@ -136,9 +139,8 @@ static int script_poll(struct pollfd *fds, nfds_t count, int timeout_ms)
 
 void script_pass_ms(int64_t ms)
 {
-    enter();
+    GUARDED;
     script.ahead_us += ms * 1000;
-    leave();
 }
 
 /* ---- answers */
@@ -170,68 +172,57 @@ void script_reset(void)
 
 void script_next(enum script_op op, struct script_answer answer)
 {
-    enter();
+    GUARDED;
     if (state.queued[op] == QUEUE_MAX)
         abort();
     state.queue[op][state.queued[op]++] = answer;
-    leave();
 }
 
 void script_always(enum script_op op, struct script_answer answer)
 {
-    enter();
+    GUARDED;
     state.always[op] = answer;
-    leave();
 }
 
 void script_hook(void (*hook)(enum script_op op))
 {
-    enter();
+    GUARDED;
     script.hook = hook;
-    leave();
 }
 
 const char *script_calls(void)
 {
-    enter();
+    GUARDED;
     memcpy(state.asked, state.calls, sizeof state.asked);
     state.calls[0] = '\0';
-    leave();
     return state.asked;
 }
 
 int script_count(enum script_op op)
 {
-    enter();
-    int count = state.count[op];
-    leave();
-    return count;
+    GUARDED;
+    return state.count[op];
 }
 
 int script_leases(int nth)
 {
-    enter();
-    int count = nth < script.lease_call_count ? script.lease_counts[nth] : -1;
-    leave();
-    return count;
+    GUARDED;
+    return nth < script.lease_call_count ? script.lease_counts[nth] : -1;
 }
 
 const struct script_query *script_query(int back)
 {
-    enter();
+    GUARDED;
     int at = state.queries - 1 - back;
     if (back < 0 || back >= QUERIES_KEPT || at < 0)
         abort();
-    leave();
     return &queries[at % QUERIES_KEPT];
 }
 
 bool script_in_tx(void)
 {
-    enter();
-    bool in_tx = state.in_tx;
-    leave();
-    return in_tx;
+    GUARDED;
+    return state.in_tx;
 }
 
 static void note_call(enum script_op op)
@@ -276,9 +267,8 @@ static bool is_gone(enum rlk_class class)
 
 static void set_in_tx(struct connection *c, bool in_tx)
 {
-    enter();
+    GUARDED;
     state.in_tx = c->in_tx = in_tx;
-    leave();
 }
 
 static struct script_answer take_for(struct connection *c, enum script_op op, struct rlk_call *call,
@@ -348,21 +338,19 @@ static enum rlk_class script_backend_adopt(void *conn, struct rlk_call *call, vo
 static void script_backend_close(void *conn, bool in_child)
 {
     const struct connection *c = conn;
-    enter();
+    GUARDED;
     state.in_tx = state.in_tx && !c->in_tx;
     state.count[OP_CLOSE]++;
     script.closed_in_child = in_child;
-    leave();
 }
 
 static void script_use_in_thread(bool begins)
 {
-    enter();
+    GUARDED;
     if (begins)
         script.threads_entered++;
     else
         script.threads_left++;
-    leave();
 }
 
 static enum rlk_class script_script(void *conn, struct rlk_call *call, const char *sql)
@@ -383,10 +371,8 @@ static enum rlk_class script_facts(void *conn, struct rlk_call *call, struct rlk
 bool script_wake(void)
 {
     static const uint64_t one = 1;
-    enter();
-    bool woken = state.ticket_of != 0 && state.wakeable && write(wakeup, &one, sizeof one) > 0;
-    leave();
-    return woken;
+    GUARDED;
+    return state.ticket_of != 0 && state.wakeable && write(wakeup, &one, sizeof one) > 0;
 }
 
 /* Waits for the wake-up or the descriptor. */
@@ -450,10 +436,9 @@ static enum rlk_class script_await(void *conn, struct rlk_call *call,
     if (answer.class != RLK_DONE)
         return answer.class;
     *out = wait.wakeup = await_wakeup(&answer, call->deadline_us, wake);
-    enter();
+    GUARDED;
     if (script.wait_count < (int)(sizeof script.waits / sizeof script.waits[0]))
         script.waits[script.wait_count++] = wait;
-    leave();
     return RLK_DONE;
 }
 

@@ -636,30 +636,16 @@ int64_t faultproxy_slowest_us(struct faultproxy *proxy)
     return atomic_exchange(&proxy->slowest_us, 0);
 }
 
-void faultproxy_cut(struct faultproxy *proxy)
-{
-    give(proxy, CUT);
-}
-
-void faultproxy_refuse(struct faultproxy *proxy)
-{
-    give(proxy, REFUSE);
-}
-
-void faultproxy_accept(struct faultproxy *proxy)
-{
-    give(proxy, ACCEPT);
-}
-
-void faultproxy_blackhole(struct faultproxy *proxy)
-{
-    give(proxy, BLACKHOLE);
-}
-
-void faultproxy_heal(struct faultproxy *proxy)
-{
-    give(proxy, HEAL);
-}
+#define ORDER(name, order)                           \
+    void faultproxy_##name(struct faultproxy *proxy) \
+    {                                                \
+        give(proxy, order);                          \
+    }
+ORDER(cut, CUT)
+ORDER(refuse, REFUSE)
+ORDER(accept, ACCEPT)
+ORDER(blackhole, BLACKHOLE)
+ORDER(heal, HEAL)
 
 void faultproxy_slow(struct faultproxy *proxy, int each_way_us)
 {

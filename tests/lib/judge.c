@@ -76,6 +76,11 @@ struct past {
     struct judgement *out;
 };
 
+#define EACH_LINE(l, p)                                                 \
+    const struct line *l = (p)->lines, *e##l = (p)->lines + (p)->count; \
+    l < e##l;                                                           \
+    l++
+
 static void charge(struct past *p, enum charge kind, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -142,8 +147,7 @@ static void read_past(struct past *p, const char *path)
 {
     p->lines = history_lines(path, &p->count);
     p->holdings = room_for(p->count, sizeof *p->holdings);
-    for (int i = 0; i < p->count; i++) {
-        const struct line *l = &p->lines[i];
+    for (EACH_LINE(l, p)) {
         struct holding *h = strchr("HEtrke", l->kind) ? holding_of(p, l) : NULL;
         if (strchr("GSg", l->kind))
             begin_holding(p, l);
@@ -189,7 +193,7 @@ static bool same_name(const struct holding *a, const struct holding *b)
     return a && strcmp(a->name, b->name) == 0;
 }
 
-/* A grant whose lease was over when its answer came was held by nobody. */
+/* A grant whose lease was over when its answer came had no holder. */
 static bool was_held(const struct holding *h)
 {
     return h->end > h->start || h->child;
@@ -261,11 +265,9 @@ static void judge_order(struct past *p)
  * clock that jumps is one failure too many. */
 static bool was_bare(const struct past *p, const char *name, long long token)
 {
-    for (int i = 0; i < p->count; i++) {
-        const struct line *l = &p->lines[i];
+    for (EACH_LINE(l, p))
         if (l->kind == 'X' && l->n[0] == token && strcmp(l->name, name) == 0)
             return true;
-    }
     return false;
 }
 
@@ -338,8 +340,7 @@ static long long newest_token(const struct past *p, const char *name)
 
 static void judge_names(struct past *p)
 {
-    for (int i = 0; i < p->count; i++) {
-        const struct line *l = &p->lines[i];
+    for (EACH_LINE(l, p)) {
         if (l->kind == 'L' && !was_bare(p, l->name, l->n[0]))
             charge(p, GRANT_LOST, "%s: %lld was lost %lld ms early", l->name, l->n[0],
                    (l->n[2] - l->n[1]) / 1000);
@@ -357,8 +358,7 @@ static void judge_outage(struct past *p, long long cut, long long back, long lon
         if (p->holdings[i].asked >= cut && p->holdings[i].start <= back)
             charge(p, OUTAGE_GRANT, "%s: token %lld, %lld ms after the cut", p->holdings[i].name,
                    p->holdings[i].token, (p->holdings[i].start - cut) / 1000);
-    for (int i = 0; i < p->count; i++) {
-        const struct line *l = &p->lines[i];
+    for (EACH_LINE(l, p)) {
         if ((l->kind == 'H' || l->kind == 't') && l->n[1] > end && l->n[1] < back)
             charge(p, LEASE_OVERRUN, "%s: %lld lives %lld ms after its lease", l->name, l->n[0],
                    (l->n[1] - end) / 1000);
@@ -369,8 +369,7 @@ static void judge_outage(struct past *p, long long cut, long long back, long lon
 static void judge_outages(struct past *p)
 {
     long long cut = 0, ttl_us = 0;
-    for (int i = 0; i < p->count; i++) {
-        const struct line *l = &p->lines[i];
+    for (EACH_LINE(l, p)) {
         if (l->kind == 'P')
             ttl_us = l->n[0] * 1000;
         if (l->kind == 'M' && strcmp(l->name, "cut") == 0)
@@ -388,17 +387,16 @@ static void judge_outages(struct past *p)
 
 static const struct line *find(const struct past *p, char kind, long long id)
 {
-    for (int i = 0; i < p->count; i++)
-        if (p->lines[i].kind == kind && p->lines[i].n[0] == id)
-            return &p->lines[i];
+    for (EACH_LINE(l, p))
+        if (l->kind == kind && l->n[0] == id)
+            return l;
     return NULL;
 }
 
 static long long sum_of_journal(const struct past *p, long long account)
 {
     long long sum = 0;
-    for (int i = 0; i < p->count; i++) {
-        const struct line *l = &p->lines[i];
+    for (EACH_LINE(l, p)) {
         if (l->kind == 'J' && l->n[2] == account)
             sum += l->n[3];
         if (l->kind == 'J' && l->n[1] == account)
@@ -409,8 +407,8 @@ static long long sum_of_journal(const struct past *p, long long account)
 
 static void judge_money(struct past *p)
 {
-    for (int i = 0; i < p->count; i++) {
-        const struct line *l = &p->lines[i], *end;
+    for (EACH_LINE(l, p)) {
+        const struct line *end;
         if (l->kind != 'b')
             continue;
         end = find(p, 'B', l->n[0]);
@@ -433,12 +431,11 @@ static void judge_transfers(struct past *p)
 {
     const struct line **journal = room_for(p->count, sizeof *journal);
     size_t count = 0;
-    for (int i = 0; i < p->count; i++)
-        if (p->lines[i].kind == 'J')
-            journal[count++] = &p->lines[i];
+    for (EACH_LINE(l, p))
+        if (l->kind == 'J')
+            journal[count++] = l;
     qsort(journal, count, sizeof *journal, by_id);
-    for (int i = 0; i < p->count; i++) {
-        const struct line *l = &p->lines[i];
+    for (EACH_LINE(l, p)) {
         if (l->kind != 'Y' && l->kind != 'F')
             continue;
         bool there = bsearch(&l, journal, count, sizeof *journal, by_id) != NULL;
@@ -454,8 +451,7 @@ static void judge_transfers(struct past *p)
 static void judge_register(struct past *p)
 {
     long long newest = 0;
-    for (int i = 0; i < p->count; i++) {
-        const struct line *l = &p->lines[i];
+    for (EACH_LINE(l, p)) {
         bool wrote = l->kind == 'W' && strcmp(l->word, "ROWLOCK_OK") == 0;
         p->out->writes += wrote;
         if (wrote && l->n[1] > l->n[0])
@@ -475,9 +471,9 @@ static void judge_register(struct past *p)
 
 static const struct line *wait_of(const struct past *p, long long round, long long waiter)
 {
-    for (int i = 0; i < p->count; i++)
-        if (p->lines[i].kind == 'w' && p->lines[i].n[0] == round && p->lines[i].n[1] == waiter)
-            return &p->lines[i];
+    for (EACH_LINE(l, p))
+        if (l->kind == 'w' && l->n[0] == round && l->n[1] == waiter)
+            return l;
     return NULL;
 }
 
@@ -485,8 +481,8 @@ static const struct line *wait_of(const struct past *p, long long round, long lo
 static void judge_queue(struct past *p)
 {
     long long round = -1, token = 0;
-    for (int i = 0; i < p->count; i++) {
-        const struct line *l = &p->lines[i], *wait;
+    for (EACH_LINE(l, p)) {
+        const struct line *wait;
         p->out->waits += l->kind == 'w';
         if (l->kind == 'w' && strcmp(l->word, "ROWLOCK_OK") != 0)
             charge(p, WAITER_LOST, "round %lld: waiter %lld: %s", l->n[0], l->n[1], l->word);
@@ -509,8 +505,7 @@ static void judge_queue(struct past *p)
 
 static void judge_calls(struct past *p, int slack_ms)
 {
-    for (int i = 0; i < p->count; i++) {
-        const struct line *l = &p->lines[i];
+    for (EACH_LINE(l, p)) {
         if (l->kind == 'O')
             charge(p, ODD_ANSWER, "%s: %s", l->name, l->word);
         if (l->kind != 'C')

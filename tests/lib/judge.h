@@ -48,7 +48,7 @@ struct judgement {
     /* What was judged. */
     int grants, children, transfers, writes, refusals, outages, rounds, waits, calls, errors;
     long long longest_call_ms;
-    /* Of grants by the database's clock: how often a look found one, or LOST, and the highest number
+    /* Looks at grants by the database's clock: how often a look found one, or LOST, and the highest number
      * of counted holders at once. */
     int confirmed, lost, most_beside;
 };

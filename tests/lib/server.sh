@@ -141,7 +141,7 @@ server_crash() {
     mapfile -t children < <(children_of "$pid")
     kill -KILL "$pid" 2>/dev/null || return 0
     kill -CONT "${children[@]}" 2>/dev/null || true
-    # MySQL does not start if the lock file of its socket names a process that nobody has collected.
+    # MySQL does not start if the lock file of its socket names a process that has ended and was not collected.
     wait_gone 30 "$pid" "${children[@]}" && : >"$1/pid" && rm -f "$1/s.sock.lock"
 }
 
@@ -208,13 +208,12 @@ postgres_make() {
         -c listen_addresses=127.0.0.1 -c max_connections=200 -c shared_buffers=64MB "$@" >"$dir/argv"
 }
 
-postgres_init() {
-    (as_server "$PGBIN/initdb" -D "$1/data" -U postgres -A trust -E UTF8 --locale=C -N) \
-        >"$1/initdb.log" 2>&1 </dev/null || {
-        cat "$1/initdb.log" >&2
-        return 1
-    }
+# quietly LOG COMMAND…: as the server's account. What it says is shown if it fails.
+quietly() {
+    (unset TMPDIR; as_server "${@:2}") >"$1" 2>&1 </dev/null || { cat "$1" >&2; return 1; }
 }
+
+postgres_init() { quietly "$1/initdb.log" "$PGBIN/initdb" -D "$1/data" -U postgres -A trust -E UTF8 --locale=C -N; }
 
 # Ready if postmaster.pid says so and names this process. After a crash an old file stays behind.
 postgres_answers() {
@@ -233,12 +232,8 @@ postgres_copy() {
     local primary=$1 dir=$2 port=$3 name=$4
     shift 4
     find_pgbin
-    (as_server "$PGBIN/pg_basebackup" -D "$dir/data" -R -X stream -c fast --no-sync \
-        -d "host=127.0.0.1 port=$(cat "$primary/port") user=postgres application_name=$name") \
-        >"$dir/copy.log" 2>&1 </dev/null || {
-        cat "$dir/copy.log" >&2
-        return 1
-    }
+    quietly "$dir/copy.log" "$PGBIN/pg_basebackup" -D "$dir/data" -R -X stream -c fast --no-sync \
+        -d "host=127.0.0.1 port=$(cat "$primary/port") user=postgres application_name=$name" || return 1
     postgres_make "$dir" "$port" "$@"
 }
 
@@ -309,11 +304,8 @@ mariadb_init() {
     shift
     [ -z "${MYSQL_BASEDIR:-}" ] || program=$MYSQL_BASEDIR/bin/mariadb-install-db
     # A server that starts removes all temporary tables in its tmpdir, so each has its own.
-    (unset TMPDIR; as_server "$program" "$@" --tmpdir="$dir" --auth-root-authentication-method=normal --skip-test-db \
-        --skip-name-resolve) >"$dir/init.log" 2>&1 </dev/null || {
-        cat "$dir/init.log" >&2
-        return 1
-    }
+    quietly "$dir/init.log" "$program" "$@" --tmpdir="$dir" --auth-root-authentication-method=normal --skip-test-db \
+        --skip-name-resolve
 }
 
 oracle_init() {
@@ -324,11 +316,7 @@ CREATE USER root@'127.0.0.1';
 GRANT ALL ON *.* TO root@'127.0.0.1' WITH GRANT OPTION;
 SQL
     chmod 644 "$dir/init.sql"
-    (unset TMPDIR; as_server "$MYSQLD" "$@" --tmpdir="$dir" --initialize-insecure --init-file="$dir/init.sql") \
-        >"$dir/init.log" 2>&1 </dev/null || {
-        cat "$dir/init.log" >&2
-        return 1
-    }
+    quietly "$dir/init.log" "$MYSQLD" "$@" --tmpdir="$dir" --initialize-insecure --init-file="$dir/init.sql"
 }
 
 mysql_answers() {

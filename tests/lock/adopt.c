@@ -62,7 +62,7 @@ static int refused(const struct attempts *a)
     return count;
 }
 
-/* Pitfall 41. */
+/* The commit of a lock must not commit what the caller has begun. */
 static void inside_a_transaction(const struct contract *c)
 {
     void *session = c->raw->open(c->url);
@@ -107,7 +107,7 @@ static void inside_a_transaction(const struct contract *c)
     db_exec(c->raw, c->url, "DELETE FROM rowlock_locks WHERE name = 'adopted tx'");
 }
 
-/* Pitfall 26: losing a race does not harm the connection. */
+/* Losing a race does not harm the connection. */
 static void busy_is_harmless(const struct contract *c)
 {
     void *session = c->raw->open(c->url);

@@ -162,8 +162,7 @@ static long long written(const struct contract *c, void *session)
     return now;
 }
 
-/* Pitfalls 27 and 28. A server has other things to write now and then, so quiet moments are looked
- * for: one hundred tries without a byte written in between prove that a try writes none. */
+/* A server has other things to write now and then, so quiet moments are looked for: one hundred tries without a byte written in between prove that a try writes none. */
 static void busy_try_writes_nothing(const struct contract *c)
 {
     enum { TRIES = 100, MOMENTS = 40 };

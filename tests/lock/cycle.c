@@ -6,7 +6,7 @@
 
 enum { MOST = 3 };
 
-/* An owner who holds the lock of his number and wants the next one's. */
+/* An owner that holds the lock of its number and wants the next one's. */
 struct member {
     struct guest holds, wants;
 };

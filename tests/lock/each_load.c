@@ -84,7 +84,7 @@ static const struct mode unguarded = {
 static const struct mode many = {"32 processes", 0, 32, CALM_MS, 200, 12800, 0, 0, 0};
 static const struct mode adopted = {"adopted connections", ADOPTED, 8, CALM_MS, 100, 800, 0, 0, 0};
 static const struct mode threads = {"threads", THREADS, 8, CALM_MS, 100, 1600, 0, 0, 0};
-/* Pitfalls 18, 19 and 57. */
+/* Sweeps deadlock with no release, stall no lock, and repeat no token. */
 static const struct mode cleaned = {
     "beside sweeps", THREADS | CLEANING, 6, LEASE_MS, 40, 300, 3, 20, 4000};
 static const struct mode pooled = {
@@ -726,7 +726,7 @@ static bool can_do(const struct isolation *isolation)
     return !isolation->if_true || db_int(load->raw, load->url, "%s", isolation->if_true) == 1;
 }
 
-/* Pitfalls 2, 3, 6 and 31: whatever isolation a connection begins with. */
+/* Stricter isolations of a connection give deadlocks and failed serializations, which must not show. */
 static void under_isolations(unsigned seed)
 {
     const struct isolation *end = isolations + sizeof isolations / sizeof isolations[0];

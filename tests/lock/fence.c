@@ -62,7 +62,7 @@ static int fence_in_thread(void *argument)
     return rowlock_fence(f->db, "tx order", f->token);
 }
 
-/* Whoever fences second writes second, or not at all. */
+/* The second to fence writes second, or not at all. */
 static void fences_wait(const struct contract *c, int64_t token, int want)
 {
     CLOSED_BY(scene_close) struct scene s = scene_open(c, scene_isolations(c)[0], "tx fence", true);
@@ -193,7 +193,7 @@ static int raise_in_thread(void *argument)
     return result;
 }
 
-/* The first grant of a name is in flight: nobody sees its counter yet. */
+/* The first grant of a name is in flight: no other session sees its counter yet. */
 static void raised_above_new_names(const struct contract *c, const char *url)
 {
     struct raiser raiser = {.url = url};

@@ -48,8 +48,8 @@ static void guard_of_a_lost_lock(const struct contract *c, const char *isolation
     scene_close(&s);
 }
 
-/* A lease that has run out is no obstacle as long as nobody came. Renewals and releases go on beside a guard, where a
- * file has more than one writer. */
+/* A lease that has run out is no obstacle as long as no other client came. Renewals and releases go on beside a
+ * guard, where there is more than one writer. */
 static void guarded(const struct contract *c, const char *isolation, bool shared)
 {
     CLOSED_BY(scene_close) struct scene s = scene_open(c, isolation, "tx guarded", shared);

@@ -75,7 +75,7 @@ static void never_too_many(const struct contract *c)
            (long long)-most_us);
 }
 
-/* Pitfall 46: a lease that ran out may be renewed, but the caller is told. */
+/* A lease that ran out may be renewed, but the caller is told. */
 static void lapsed(const struct contract *c)
 {
     OWNED(db) rowlock_db *db = must_open(c->url);
@@ -101,7 +101,7 @@ static void lapsed(const struct contract *c)
     tap_is_int(rows_of(c, "lapsed"), 0, "and gone");
 }
 
-/* Pitfalls 44 and 45: what was taken over is LOST to its old holder, whatever he tries. */
+/* A lock that was taken over is LOST to its old holder in every call. */
 static void lost(const struct contract *c)
 {
     OWNED(db) rowlock_db *one = must_open(c->url), *two = must_open(c->url);
@@ -160,7 +160,7 @@ static void attached(const struct contract *c)
     close_locks(part, lock);
 }
 
-/* Pitfall 44: owner and token, or nothing is changed. */
+/* Only owner and token together may renew and release: else the next holder would be freed. */
 static void strangers(const struct contract *c)
 {
     OWNED(db) rowlock_db *one = must_open_as(c->url, "rightful"), *two = must_open(c->url);
@@ -199,7 +199,7 @@ static void strangers(const struct contract *c)
     tap_is_str(after.owner, before.owner, "and its owner");
 }
 
-/* Pitfalls 14, 29 and 47: what waited is not counted into the lease. */
+/* A lease begins when the row is had, and by the client's clock before it asks: a wait is no part of it. */
 enum { WAITS_MS = 400 };
 
 struct late {

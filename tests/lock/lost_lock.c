@@ -110,7 +110,7 @@ static bool lose_takeover(struct loss *l)
     return fired;
 }
 
-/* A try on a lock that another holds. What arrives late may find it free, and then nobody waits for it;
+/* A try on a lock that another holds. What arrives late may find it free, and then no caller waits for it:
  * the handle knows, and takes it back when it is closed. */
 static bool lose_busy(struct loss *l)
 {
@@ -151,8 +151,7 @@ static long long tickets(const struct loss *l)
                    l->prefix, l->name);
 }
 
-/* Another's lease ends meanwhile. A ticket that was taken by a request that nobody heard of stays for its
- * own lease. */
+/* Another's lease ends meanwhile. A ticket of a request whose answer was lost stays for its own lease. */
 static bool lose_wait(struct loss *l)
 {
     struct pair p = open_pair(l);
@@ -271,7 +270,7 @@ static bool lose_acquire_and_close(struct loss *l)
     return fired;
 }
 
-/* What is lost is the taking back, of a grant that nobody heard of. */
+/* What is lost is the taking back of a grant whose answer was lost. */
 static bool lose_withdraw(struct loss *l)
 {
     struct pair p = open_pair(l);

@@ -6,7 +6,7 @@
 
 enum { TTL_MS = 30000 };
 
-/* Pitfall 17: collations make some of these equal on one database or another. */
+/* Collations make some of these equal on one database or another. */
 static const char *const different[] = {
     "Lock", "lock",       "lock ",  "lock  ",       " lock",    "LOCK",    "lo", "lö",
     "lô",   "lo\xCC\x88", "lock\t", "lock\n",       "straße",   "strasse", "ǆ",  "dž",

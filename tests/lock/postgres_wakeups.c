@@ -163,7 +163,7 @@ void contract_postgres_only(const struct contract *c)
     contract_postgres_first(c);
     contract_postgres_objects(c);
     if (c->pooled)
-        return; /* nobody listens through one that lends a session for a transaction */
+        return; /* a pooler that lends a session for a transaction has no listener */
     applications_channels(c, true);
     wakes_at_commit(c);
 }

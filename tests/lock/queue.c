@@ -9,7 +9,7 @@
 
 enum { GUESTS = 5 };
 static const long long HOUR_US = 3600000000;
-/* Behind everybody: nobody clears away the dead but those behind him, and sweeps. */
+/* The last in the queue: only waiters behind a dead one, and sweeps, clear it away. */
 static const long long LAST_TICKET = 9000000000000000;
 
 static long long in_an_hour(void)
@@ -180,7 +180,7 @@ static void granted_after(struct guest *g, long long dead, const char *what)
     set_polls(0);
 }
 
-/* Who is before us by his ticket may have come after us: the number counts. */
+/* A waiter that is before us by its ticket may have come after us: the number counts. */
 static void tickets_decide(const struct contract *c)
 {
     struct guest holder, one;
@@ -225,7 +225,7 @@ static void uncontended(const struct contract *c)
     char *url = fresh_tables(c, "ticketless_");
     struct guest g, other;
     int granted = 0;
-    refuse_rows(c, "ticketless_", "waiters", "ABORT"); /* nobody can take a ticket */
+    refuse_rows(c, "ticketless_", "waiters", "ABORT"); /* no client can take a ticket */
     guest_open_as(&g, c, url, NULL, "free", 0);
     guest_open_as(&other, c, url, NULL, "free", 0);
     for (int i = 0; i < 9; i++) {
@@ -246,7 +246,7 @@ static void uncontended(const struct contract *c)
 
 /* ---- round trips */
 
-/* Behind somebody who is dead, or alive but without a wakeup, nobody asks without pause. */
+/* A waiter behind one that is dead, or has no wake-up, does not ask without pause. */
 static void waits_quietly(const struct contract *c, struct faultproxy *proxy, const char *url,
                           bool held)
 {

@@ -107,7 +107,7 @@ static bool all_queue(struct guest *writer, struct guest *readers)
     return false;
 }
 
-/* Whoever waited only because of somebody's place in line is let in when that one leaves it. */
+/* A waiter that waited only because of another's place in the queue is let in when that one leaves. */
 static void writer_gives_up(const struct contract *c, bool by_himself)
 {
     struct guest readers[READERS], writer;

@@ -23,7 +23,7 @@ static int hold_up(unsigned what, void *context, void *statement, void *more)
     (void)what, (void)context, (void)more;
     if (!step.armed || atomic_fetch_sub(&step.left, 1) != 1)
         return 0;
-    /* In the middle of his own writing nobody else can write: then it is done just after. */
+    /* No other client can write in the middle of a write: then it is done just after. */
     if (sqlite3_txn_state(conn, NULL) == SQLITE_TXN_WRITE) {
         step.left = 1;
         return 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a holder is told of his lease by the clock: the state at each moment, and the descriptor that
+ * What a holder is told of its lease by the clock: the state at each moment, and the descriptor that
  * becomes readable when the state gets worse. How a keeper changes it is in test_keeper.c. Where a
  * descriptor has to fire, the clock is the real one, ahead of it by what a test lets pass. */
 #include "quick.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * A keeper that renews in the background: when, how many at once, what it makes of failures, and that it
- * gets in nobody's way. The clock stands still but where a row lets it go on; the keeper's thread, which
+ * delays no call. The clock stands still but where a row lets it go on; the keeper's thread, which
  * sleeps by the real one, looks again soon. What a holder is told by the clock alone is in test_deadline.c,
  * what rivals and the tables see of a keeper in keeper.c. */
 #include "fail_alloc.h"
@@ -435,7 +435,7 @@ static const struct story_row beside[] = {
      .after_ms = 2 * THIRD_MS},
 };
 
-/* In the holder's thread: the keeper renews while his statement is under way. */
+/* In the holder's thread: the keeper renews while a statement of the holder is in flight. */
 static void renew_in_between(enum script_op op)
 {
     if (op != OP_RENEW)
@@ -727,7 +727,7 @@ static void test_memory_of_refused(void)
 static int call_in_child(void *argument)
 {
     (void)argument;
-    alarm((unsigned)slow_ms(10000) / 1000); /* whoever hangs is ended */
+    alarm((unsigned)slow_ms(10000) / 1000); /* a program that hangs is ended */
     rowlock_lock *lock = story.lock;
     bool good = rowlock_lock_state(lock) == ROWLOCK_STATE_NONE &&
                 rowlock_lock_remaining_ms(lock) == 0 && rowlock_lock_token(lock) == 0 &&

@@ -272,7 +272,7 @@ static void test_release_at_every_point(void)
         }
 }
 
-/* Just before the ticket is kept on the new connection, where nobody heard it until then. */
+/* Just before the ticket is kept on the new connection, where no session heard it until then. */
 static void release_before_ticket(enum script_op op)
 {
     if (op != OP_ENQUEUE || script_count(OP_ENQUEUE) != 2)
@@ -556,7 +556,7 @@ static void test_not_left_behind(void)
     end_left_behind(other);
 }
 
-/* Neither when there is nobody to tell, nor when that fails, is the reason forgotten. */
+/* The reason is kept when there is no one to tell, and when telling fails. */
 static void test_leaving_fails(void)
 {
     begin();

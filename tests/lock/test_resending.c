@@ -88,7 +88,7 @@ static const struct story_row acquiring[] = {
      ANSWERS(FAILED(ACQUIRE, CONTENTION))},
 };
 
-/* The grant that may stand in the table is taken back when nobody will ask for it any more. */
+/* The grant that may stand in the table is taken back when no call will ask for it any more. */
 #define UNKNOWN_OUTCOME ANSWERS(LOST(ACQUIRE), FAILED(OPEN, DENIED))
 static const struct story_row withdrawing[] = {
     {.begin = jumping},

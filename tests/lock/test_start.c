@@ -375,7 +375,7 @@ static void test_closing_what_was_granted(bool the_db)
     end();
 }
 
-/* Ended, but nobody has stepped. */
+/* Ended, but no step was called. */
 static void test_closing_unstepped(void)
 {
     begin();
@@ -535,7 +535,7 @@ static int in_child(void *argument)
 {
     (void)argument;
     char byte;
-    alarm((unsigned)slow_ms(120000) / 1000); /* whoever hangs is ended */
+    alarm((unsigned)slow_ms(120000) / 1000); /* a program that hangs is ended */
     close(pipe_to_child[1]);
     int wrong = misused(lock) != CALLS || rowlock_acquire_fd(lock) != -1 ||
                 rowlock_acquire_step(lock) != ROWLOCK_EMISUSE;

@@ -53,7 +53,7 @@ static void higher_each_time(const struct contract *c)
     next_token(two, other, token, "a sweep");
 }
 
-/* Pitfall 59: whoever breaks a lock fences its holder out. */
+/* A break of a lock fences its holder out. */
 static void broken(const struct contract *c)
 {
     OWNED(db) rowlock_db *one = must_open_as(c->url, "victim"), *two = must_open(c->url);

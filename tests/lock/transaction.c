@@ -128,8 +128,8 @@ static void acquire_refused(const struct contract *c)
     scene_close(&s);
 }
 
-/* A try waits for nobody, whatever a transaction of ours has locked: two names that stand beside each
- * other, both never granted before. */
+/* A try waits for no other transaction, whatever a transaction of ours has locked: two names that stand
+ * beside each other, both never granted before. */
 static void neighbours(const struct contract *c, const char *isolation)
 {
     char names[3][64];

@@ -67,7 +67,7 @@ static void gets_it_when_expired(const struct contract *c)
     int64_t granted = 0, last = 0;
     is_result(p.two, rowlock_last_grant(p.two, "wait for the end", &last, &granted), ROWLOCK_OK,
               "the takeover is the last grant");
-    /* Of a quorum, one member may be claimed before a majority is, and counts that. */
+    /* One member of a quorum may be claimed before a majority is, and counts that. */
     bool quorum = getenv("ROWLOCK_TEST_QUORUM") != NULL;
     int64_t ours = rowlock_lock_token(p.wanted);
     if (!quorum)

@@ -301,7 +301,7 @@ static void deadlocked(const struct contract *c, const struct sort *sort)
     inside_close(&in);
 }
 
-/* A row that another keeps to himself is waited for until the statement deadline. */
+/* A row that another client keeps locked is waited for until the statement deadline. */
 static void kept_out(const struct contract *c, const struct sort *sort)
 {
     struct inside in = inside_open(c, sort);

@@ -9,7 +9,6 @@ set -euo pipefail
 
 want=$1 name=$2 file=$3
 shift 3
-constants=("${@/#/-D}")
 dir=build/model/$name
 rm -rf "$dir"
 mkdir -p "$dir"
@@ -20,6 +19,18 @@ give_up() {
     echo "$name: $1: see $dir" >&2
     exit 1
 }
+
+# The file names its constants with their values.
+declare -A value
+while IFS='=' read -r constant first; do value[$constant]=$first; done < <(
+    grep -oE '^ \*   [a-z ]+  .*' "$file" | grep -oE '[A-Z][A-Z0-9_]*=[^ :]+')
+for constant in "$@"; do
+    [ -n "${value[${constant%%=*}]-}" ] || give_up "$file has no constant ${constant%%=*}"
+    value[${constant%%=*}]=1
+    case $constant in *=*) value[${constant%%=*}]=${constant#*=} ;; esac
+done
+constants=()
+for constant in "${!value[@]}"; do constants+=("-D$constant=${value[$constant]}"); done
 
 spin "${constants[@]}" -a "$file" >spin.log 2>&1 || give_up "spin refuses the model"
 # Breadth first finds the shortest way.

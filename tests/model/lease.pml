@@ -45,76 +45,18 @@
  *     tests/admin/sweep.c
  *   - failover that loses commits: rowlock raise-tokens */
 
-#ifndef CLIENTS
-#define CLIENTS 3
-#endif
-#ifndef TOKENS
-#define TOKENS 3
-#endif
-#ifndef LOSSES
-#define LOSSES 0
-#endif
-#ifndef DEATHS
-#define DEATHS 0
-#endif
-#ifndef CRASHES
-#define CRASHES 0
-#endif
-#ifndef OPERATORS
-#define OPERATORS 0
-#endif
-#ifndef JUMPS
-#define JUMPS 0
-#endif
-#ifndef QUEUE
-#define QUEUE 0
-#endif
-#ifndef P5
-#define P5 (JUMPS == 0)
-#endif
+/* The constants. tests/model/check.sh defines each, with this value unless tests/model/models has
+ * another. A mutant is a wrong rule, with which a property must fail.
+ *   bounds    CLIENTS=3 TOKENS=3
+ *   may be    LOSSES=0 DEATHS=0 CRASHES=0 OPERATORS=0 JUMPS=0 QUEUE=0
+ *   promised  P5=1
+ *   mutants   PLAIN_GUARD=0 RELEASE_BY_OWNER=0 FOLD_WITHOUT_FLOOR=0 RENEWAL_INSERTS=0
+ *             TAKEOVER_WITHOUT_TOKEN_ROW=0 DEADLINE_FROM_ANSWER=0 OLD_SESSION_GOES_ON=0
+ *             TICKET_WITHOUT_LEASE=0 */
 
-/* ---- the mutants: wrong rules, with which a property must fail */
-
-#ifdef PLAIN_GUARD
-#define SHARES 0
-#else
-#define SHARES 1
-#endif
-#ifdef RELEASE_BY_OWNER
-#define MAY_RELEASE(c, t) (row_owner == (c))
-#else
-#define MAY_RELEASE(c, t) ROW_IS(c, t)
-#endif
-#ifdef FOLD_WITHOUT_FLOOR
-#define FOLDED_FLOOR floor
-#else
-#define FOLDED_FLOOR TOP
-#endif
-#ifdef RENEWAL_INSERTS
-#define MAY_INSERT 1
-#else
-#define MAY_INSERT 0
-#endif
-#ifdef TAKEOVER_WITHOUT_TOKEN_ROW
-#define TAKES_OVER 1
-#else
-#define TAKES_OVER 0
-#endif
-#ifdef DEADLINE_FROM_ANSWER
-#define LATE_ANSWER_IS_OVER 0
-#else
-#define LATE_ANSWER_IS_OVER 1
-#endif
-#ifdef OLD_SESSION_GOES_ON
-#define ENDS_OLD_SESSION 0
-#else
-#define ENDS_OLD_SESSION 1
-#endif
-#ifdef TICKET_WITHOUT_LEASE
-#define COUNTS(c) (ticket[c] == VALID || ticket[c] == EXPIRED)
-#else
-#define COUNTS(c) (ticket[c] == VALID)
-#endif
+#define MAY_RELEASE(c, t) (row_owner == (c) && (RELEASE_BY_OWNER || row_token == (t)))
+#define FOLDED_FLOOR (FOLD_WITHOUT_FLOOR -> floor : TOP)
+#define COUNTS(c) (ticket[c] == VALID || (TICKET_WITHOUT_LEASE && ticket[c] == EXPIRED))
 
 /* ---- the database */
 
@@ -291,7 +233,7 @@ inline begin_late(c, what, known)
 /* src/core/ask.c: a client that connects again first ends the session that it has lost. */
 inline reconnect(c)
 {
-    if :: ENDS_OLD_SESSION && client[LATE] == c && late_known -> end_late() :: else fi
+    if :: !OLD_SESSION_GOES_ON && client[LATE] == c && late_known -> end_late() :: else fi
 }
 
 inline choose_request(c)
@@ -345,7 +287,7 @@ inline renew_row(c, t)
 {
     if
     :: ROW_IS(c, t) -> row_live = true; looked = 0
-    :: MAY_INSERT && row_owner == 0 && t > 0 ->
+    :: RENEWAL_INSERTS && row_owner == 0 && t > 0 ->
         row_owner = c; row_token = t; row_live = true;
         check_p4()
     :: else
@@ -376,7 +318,7 @@ end:
     /* lock/acquire.sql: the look of a request that was delayed */
     :: d_step { stage[s] == SENT -> look(s, client[s]) }
     /* install/rowlock_grant.sql: FOR NO KEY UPDATE SKIP LOCKED of the token row */
-    :: d_step { stage[s] == LOOKED && !(TAKES_OVER && stood[s]) ->
+    :: d_step { stage[s] == LOOKED && !(TAKEOVER_WITHOUT_TOKEN_ROW && stood[s]) ->
         if
         :: counter > 0 && UNLOCKED -> locker = s; stage[s] = LOCKED; looked = 0
         :: counter > 0 && !UNLOCKED -> end_try(s, IDLE)
@@ -401,7 +343,7 @@ end:
         :: else -> end_try(s, IDLE)
         fi }
     /* a mutant */
-    :: d_step { stage[s] == LOOKED && TAKES_OVER && stood[s] ->
+    :: d_step { stage[s] == LOOKED && TAKEOVER_WITHOUT_TOKEN_ROW && stood[s] ->
         if
         :: row_owner != 0 && !row_live ->
             make_grant(s, client[s], row_token + 1);
@@ -445,11 +387,11 @@ end:
         go_idle(me) }
 
     /* The answer of a grant arrives in time. */
-    :: d_step { state[me] == GRANTED && !open[me] && !(over[me] && LATE_ANSWER_IS_OVER) ->
+    :: d_step { state[me] == GRANTED && !open[me] && !(over[me] && !DEADLINE_FROM_ANSWER) ->
         state[me] = HOLDING; request[me] = 0; over[me] = false;
         check_p5(me) }
     /* lock/renew.sql: it arrives after the lease, or was only read. So it is renewed first. */
-    :: d_step { state[me] == GRANTED && (open[me] || (over[me] && LATE_ANSWER_IS_OVER)) ->
+    :: d_step { state[me] == GRANTED && (open[me] || (over[me] && !DEADLINE_FROM_ANSWER)) ->
         renew_row(me, token[me]);
         if
         :: ROW_IS(me, token[me]) ->
@@ -463,11 +405,11 @@ end:
         renew_row(me, token[me]);
         if :: ROW_IS(me, token[me]) -> state[me] = RENEWED :: else -> go_idle(me) fi }
     /* The answer of a renewal arrives. */
-    :: d_step { state[me] == RENEWED || (state[me] == OVERTAKEN && !LATE_ANSWER_IS_OVER) ->
+    :: d_step { state[me] == RENEWED || (state[me] == OVERTAKEN && DEADLINE_FROM_ANSWER) ->
         state[me] = HOLDING; over[me] = false;
         check_p5(me) }
     /* It arrives after the lease that it is about. */
-    :: d_step { state[me] == OVERTAKEN && LATE_ANSWER_IS_OVER -> state[me] = HOLDING }
+    :: d_step { state[me] == OVERTAKEN && !DEADLINE_FROM_ANSWER -> state[me] = HOLDING }
     /* The connection is lost in a renewal. */
     :: d_step { LOSSES && state[me] == HOLDING && stage[LATE] == OFF ->
         begin_late(me, RENEWING, true) }
@@ -487,7 +429,7 @@ end:
         if
         :: counter == token[me] ->
             guarding[me] = token[me];
-            guards = (SHARES -> guards | BIT(me) : guards)
+            guards = (PLAIN_GUARD -> guards : guards | BIT(me))
         :: else -> go_idle(me)
         fi }
     /* The guarded transaction commits. */

@@ -14,16 +14,9 @@
  * Left out: all that lease.pml has, and more than two nodes. Each node's view is a prefix of the
  * order, and a third one adds no other kind of prefix. */
 
-#ifndef CHANGES
-#define CHANGES 6
-#endif
-
-/* The mutant: the guard share-locks the token row, and changes nothing. */
-#ifdef SHARE_LOCK_ON_TWO_NODES
-#define GUARD_CHANGES 0
-#else
-#define GUARD_CHANGES 1
-#endif
+/* The constants; see lease.pml.
+ *   bounds    CHANGES=6
+ *   mutants   SHARE_LOCK_ON_TWO_NODES=0: a guard share-locks the token row, and changes nothing */
 
 /* The order of commits that change the token row: the token and the owner after each. */
 byte last;
@@ -85,7 +78,7 @@ end:
         fi;
         end_transaction(me) }
     /* sql/mysql/install/rowlock_guard.sql, in the caller's transaction */
-    :: d_step { doing[me] == NONE && held[me] != 0 && !LOCKED(me, GUARD_CHANGES) ->
+    :: d_step { doing[me] == NONE && held[me] != 0 && !LOCKED(me, !SHARE_LOCK_ON_TWO_NODES) ->
         if
         :: token_at[applied[NODE(me)]] == held[me] ->
             doing[me] = GUARDING; seen[me] = applied[NODE(me)]
@@ -93,11 +86,14 @@ end:
         :: else
         fi }
     /* The caller's commit */
-    :: d_step { doing[me] == GUARDING && (last < CHANGES || !GUARD_CHANGES) ->
+    :: d_step { doing[me] == GUARDING && (last < CHANGES || SHARE_LOCK_ON_TWO_NODES) ->
         if
-        :: !GUARD_CHANGES || seen[me] == last ->
+        :: SHARE_LOCK_ON_TWO_NODES || seen[me] == last ->
             assert(held[me] == token_at[last]); /* P1 */
-            if :: GUARD_CHANGES -> put_in_order(owner_at[last], token_at[last]) :: else fi
+            if
+            :: !SHARE_LOCK_ON_TWO_NODES -> put_in_order(owner_at[last], token_at[last])
+            :: else
+            fi
         :: else
         fi;
         end_transaction(me) }

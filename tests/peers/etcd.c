@@ -177,10 +177,8 @@ static void drop_lease(struct etcd *s)
 
 static void *open_etcd(const struct place *place, const char *name)
 {
-    struct etcd *s = calloc(1, sizeof *s);
+    struct etcd *s = zeroed(1, sizeof *s);
     char url[50], body[50];
-    if (!s)
-        die("out of memory");
     snprintf(url, sizeof url, "http://127.0.0.1:%.10s", place->url);
     connect_etcd(s, url);
     encode(name, s->name);

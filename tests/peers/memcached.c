@@ -30,8 +30,7 @@ static void *open_cache(const struct place *place, const char *name)
     snprintf(s->name, sizeof s->name, "%s", name);
     for (char *space; (space = strchr(s->name, ' '));)
         *space = '_';
-    s->polling.pause_s = 0.1;
-    s->polling.random = (unsigned)rand();
+    s->polling = polling_of(0.1);
     return s;
 }
 

@@ -23,9 +23,7 @@ static const struct peer *peer_at(const struct place *place)
 
 static void *open_pairs(const struct contender *contender, const char *name)
 {
-    struct pairs *s = calloc(1, sizeof *s);
-    if (!s)
-        die("out of memory");
+    struct pairs *s = zeroed(1, sizeof *s);
     s->locking = peer_at(contender->place)->locking;
     s->session = s->locking->open(contender->place, name);
     return s;
@@ -59,11 +57,9 @@ static void compete(int clients)
 {
     struct contender contenders[CONTENDERS_MAX];
     static struct outcome outcomes[CONTENDERS_MAX];
-    char title[200];
-    snprintf(title, sizeof title,
-             "acquire + release, %d client%s, each on a lock of its own: %d turns of %.1f s each",
-             clients, clients == 1 ? "" : "s", ROUNDS_OF_PAIRS, run.turn_s);
-    report_section(title);
+    report_section(
+        "acquire + release, %d client%s, each on a lock of its own: %d turns of %.1f s each",
+        clients, clients == 1 ? "" : "s", ROUNDS_OF_PAIRS, run.turn_s);
     for (int i = 0; i < run.count; i++)
         contenders[i] = (struct contender){.label = run.peers[i]->label,
                                            .place = &run.peers[i]->place,

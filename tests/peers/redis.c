@@ -26,9 +26,7 @@ static redisReply *must_reply(struct redis *s, redisReply *reply)
 
 static void *open_redis(const struct place *place, const char *name)
 {
-    struct redis *s = calloc(1, sizeof *s);
-    if (!s)
-        die("out of memory");
+    struct redis *s = zeroed(1, sizeof *s);
     s->conn = redisConnect("127.0.0.1", atoi(place->url));
     if (!s->conn || s->conn->err)
         die("Redis: %s", s->conn ? s->conn->errstr : "out of memory");
@@ -38,8 +36,7 @@ static void *open_redis(const struct place *place, const char *name)
         s, redisCommand(s->conn, "SCRIPT LOAD %b", unlock_script, strlen(unlock_script)));
     snprintf(s->script, sizeof s->script, "%s", reply->str);
     freeReplyObject(reply);
-    s->polling.pause_s = 0.1;
-    s->polling.random = (unsigned)rand();
+    s->polling = polling_of(0.1);
     return s;
 }
 

@@ -64,10 +64,8 @@ static void report_handoffs(const struct peer *peer, int waiting, double (*of)[R
 
 static void hand_over(int waiting)
 {
-    char title[200];
-    snprintf(title, sizeof title, "handoffs to one of %d who wait%s: %d turns of %.1f s each",
-             waiting, waiting == 1 ? "s" : "", ROUNDS_OF_HANDOFFS, run.turn_s);
-    report_section(title);
+    report_section("handoffs to one of %d who wait%s: %d turns of %.1f s each", waiting,
+                   waiting == 1 ? "s" : "", ROUNDS_OF_HANDOFFS, run.turn_s);
     for (int r = 0; r < ROUNDS_OF_HANDOFFS; r++)
         for (int i = 0; i < run.count; i++)
             if (run.peers[i]->locking->acquire)
@@ -94,9 +92,7 @@ void bench_handoffs(void)
 
 void bench_rests(void)
 {
-    char title[200];
-    snprintf(title, sizeof title, "%d who wait at rest", WAITERS_AT_REST);
-    report_section(title);
+    report_section("%d who wait at rest", WAITERS_AT_REST);
     report_columns(rest_columns, REST_COLUMNS);
     for (int i = 0; i < run.count; i++) {
         const struct peer *peer = run.peers[i];

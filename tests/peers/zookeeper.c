@@ -61,10 +61,8 @@ static void wait_connected(struct keeper *s)
 
 static void *open_keeper(const struct place *place, const char *name)
 {
-    struct keeper *s = calloc(1, sizeof *s);
+    struct keeper *s = zeroed(1, sizeof *s);
     char host[40];
-    if (!s)
-        die("out of memory");
     pthread_mutex_init(&s->mutex, NULL);
     pthread_cond_init(&s->told, NULL);
     snprintf(host, sizeof host, "127.0.0.1:%.10s", place->url);

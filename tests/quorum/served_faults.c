@@ -151,7 +151,7 @@ static int release_it(void *lock)
 }
 
 /* The first release has one row removed, and does not know of the others. The second one removes
- * these. Nobody else was granted the lock, so the first one takes them for its own. */
+ * these. No other client was granted the lock, so the first one takes them for its own. */
 static void test_release_twice(void)
 {
     rowlock_db *db = members_open(&m);

@@ -644,7 +644,7 @@ static int64_t bytes_received(const struct site *s)
                    "information_schema");
 }
 
-/* Of rows that are all new nothing is asked afterwards that names them. */
+/* Rows that are all new are not asked for afterwards. */
 static void work_of_insert_mysql(const struct contract *c)
 {
     enum { ROWS = 200, LENGTH = 200 };

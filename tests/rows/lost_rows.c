@@ -19,7 +19,7 @@ struct trade {
     bool adds; /* the table has a set: n = n + ? */
     bool claims; /* a key before */
     bool goes_on; /* if it can reconnect it does what it is to do, whatever was lost */
-    /* Of a batch. */
+    /* What a batch does. */
     enum change change;
     int first, count; /* rows */
     int stale; /* this one is expected to have another version; 0: none */

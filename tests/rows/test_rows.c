@@ -153,7 +153,7 @@ static struct script_answer answer_of(char *word)
     return word[0] == '#' ? ANSWER(.changed = atoi(word + 1)) : rows_of(word);
 }
 
-/* Of a statement about rows; OP_OPEN; or OP_COUNT. */
+/* The operation of a statement about rows, OP_OPEN, or OP_COUNT. */
 static enum script_op op_of(const char *word)
 {
     for (int step = RLK_STEP_ROW_UPDATE; step <= RLK_STEP_ROWS_MARKED; step++)

@@ -510,7 +510,7 @@ static void refused(const struct site *s, const rowlock_table_options *about, co
         tap_note("it says %s", why(s->db));
 }
 
-/* Of the table ver_rows, whose key is id. */
+/* The table ver_rows, whose key is id. */
 #define ROWS(...) TABLE(.name = "ver_rows", .key = NAMES("id"), __VA_ARGS__)
 #define KEYED(...) TABLE(.name = "ver_rows", .key = NAMES(__VA_ARGS__))
 

@@ -98,7 +98,7 @@ static void on_failed(void *context, const rowlock_row *row, int result, const c
     tour->failed_sum += row->key[0].number;
 }
 
-/* Of rows that are there already. */
+/* A walk of rows that are there already. */
 static struct tour tour_over(const struct contract *c, const char *schema, const char *name,
                              const char *const *key)
 {

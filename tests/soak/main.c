@@ -57,15 +57,11 @@ static bool soak(const struct site *site, double seconds)
 
 static bool soak_hand(const struct hand *hand, double seconds)
 {
-    struct site site = {.hand = hand, .url = getenv(hand->url_env)};
-    if (!site.url || !site.url[0] || interrupted)
+    struct site site;
+    if (interrupted || !site_open(&site, hand))
         return true;
-    hand_load(hand);
-    hand_make_places(hand, site.url, &site.ours, &site.theirs);
-    ours_install(&site.ours);
-    ours_install(&site.theirs);
     struct session *session = hand_open(&site.theirs, "observer");
-    report_database(hand->name, hand_text(session, "describe"));
+    report_database(hand->raw->name, hand_text(session, "describe"));
     /* The bare loop's table has the database's own settings. */
     hand_do(session, "plain");
     hand_close(session);
@@ -76,18 +72,6 @@ static bool soak_hand(const struct hand *hand, double seconds)
 
 int main(int argc, char **argv)
 {
-    static const struct hand *const hands[] = {
-#if RLK_WITH_POSTGRES
-        &hand_postgres,
-#endif
-#if RLK_WITH_MYSQL
-        &hand_mysql,
-#endif
-#if RLK_WITH_SQLITE
-        &hand_sqlite,
-#endif
-    };
-    enum { HANDS = sizeof hands / sizeof hands[0] };
     const char *text = getenv("SOAK_SECONDS");
     double seconds = text && text[0] ? strtod(text, NULL) : 600;
     struct sigaction action = {.sa_handler = interrupt};
@@ -98,9 +82,9 @@ int main(int argc, char **argv)
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     allow_many_files();
-    for (size_t i = 0; i < HANDS; i++)
-        count += getenv(hands[i]->url_env) != NULL && getenv(hands[i]->url_env)[0] != '\0';
-    for (size_t i = 0; i < HANDS && count > 0; i++)
+    for (int i = 0; hands[i]; i++)
+        count += getenv(hands[i]->raw->url_env) && getenv(hands[i]->raw->url_env)[0];
+    for (int i = 0; hands[i] && count > 0; i++)
         good = soak_hand(hands[i], seconds / count) && good;
     report_save(argv[1]);
     return good ? 0 : 1;

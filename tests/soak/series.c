@@ -46,9 +46,7 @@ struct series {
 
 struct series *series_open(const struct site *site)
 {
-    struct series *s = calloc(1, sizeof *s);
-    if (!s)
-        die("out of memory");
+    struct series *s = zeroed(1, sizeof *s);
     s->site = site;
     s->ours.session = hand_open(&site->ours, "observer");
     s->bare.session = hand_open(&site->theirs, "observer");

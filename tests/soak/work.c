@@ -135,8 +135,7 @@ static void keep(struct client *c)
     rowlock_error err = ROWLOCK_ERROR_INIT;
     rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
     options.schema = c->site->ours.schema;
-    if (rowlock_keeper_open(c->site->ours.url, &options, &keeper, &err) != ROWLOCK_OK)
-        die("%s: %s", err.action, err.text);
+    must_open(rowlock_keeper_open(c->site->ours.url, &options, &keeper, &err), &err);
     while (!stopping) {
         exchange(c, keeper, &locks[rand_r(&c->seed) % KEPT]);
         sleep_s(0.02);
@@ -193,8 +192,7 @@ static rowlock_db *connect_pooled(void)
     rowlock_error err = ROWLOCK_ERROR_INIT;
     rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
     options.pool = pool;
-    if (rowlock_db_open(NULL, &options, &db, &err) != ROWLOCK_OK)
-        die("%s: %s", err.action, err.text);
+    must_open(rowlock_db_open(NULL, &options, &db, &err), &err);
     return db;
 }
 
@@ -218,8 +216,7 @@ static void open_pool(const struct place *place)
     rowlock_pool_options options = ROWLOCK_POOL_OPTIONS_INIT;
     of_pool.schema = place->schema;
     options.db = &of_pool;
-    if (rowlock_pool_open(place->url, &options, &pool, &err) != ROWLOCK_OK)
-        die("%s: %s", err.action, err.text);
+    must_open(rowlock_pool_open(place->url, &options, &pool, &err), &err);
 }
 
 void work_start(const struct site *site)

@@ -104,7 +104,7 @@ finding() { # finding ITEM: "verdict value" in the answer of check --json
     json "(map { \"\$_->{verdict} \$_->{value}\" } grep { \$_->{item} eq '$1' } @{\$d->{findings}})[0]"
 }
 
-# A handle that is granted a lock again and again, with nobody else there, makes the usual grant.
+# A handle that is granted a lock again and again, with no other client, makes the usual grant.
 written_alone() {
     local pid status=0
     "$next_client" "$ROWLOCK_URL" alone "$work/alone" 2 &
