@@ -145,7 +145,8 @@ driver_objs = $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard src/drivers/$(1).c s
 BACKEND_OBJS := $(foreach b,$(BACKENDS),$(call driver_objs,$(b)))
 LIB_OBJS := $(CORE_OBJS) $(BACKEND_OBJS)
 $(LIB_OBJS): OUR_CPPFLAGS += -Isrc
-CLI_OBJS := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard src/cli/*.c)))
+CLI_OBJS := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard src/cli/*.c src/cli/*/*.c)))
+$(CLI_OBJS): OUR_CPPFLAGS += -Isrc
 # Files of GRANT examples are for people. All others are steps of the protocol.
 SQL_DIRS := $(wildcard sql/*/ sql/*/*/)
 SQL_FILES := $(filter-out %/grants.sql,$(sort $(wildcard sql/*/*.sql sql/*/*/*.sql)))
@@ -757,7 +758,7 @@ C_FILES = $(wildcard include/rowlock/*.h src/*/*.[ch] src/*/*/*.[ch] examples/*.
 SHELL_FILES = .ci/run $(wildcard tools/*.sh tools/man-pages tools/completion/make tests/*/*.sh tests/*/*.t examples/*.sh) \
               $(shell grep -l '^\#!/bin/sh' debian/*.install debian/tests/* 2>/dev/null)
 # A driver, test or example whose database is not built in may lack its headers.
-TIDY_FILES = $(filter-out $(NO_BACKENDS:%=src/drivers/%/%),$(call for_backends,$(wildcard src/*/*.c src/drivers/*/*.c)))
+TIDY_FILES = $(filter-out $(NO_BACKENDS:%=src/drivers/%/%),$(call for_backends,$(wildcard src/*/*.c src/drivers/*/*.c src/cli/*/*.c)))
 
 .PHONY: lint run-lint lint-c lint-shell lint-man lint-layout format format-check
 ## lint: clang-tidy, cppcheck, shellcheck, warnings of man, tools/check-layout; installs them

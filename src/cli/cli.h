@@ -6,7 +6,7 @@
 #ifndef ROWLOCK_CLI_CLI_H
 #define ROWLOCK_CLI_CLI_H
 
-#include "exit.h"
+#include "cli/exit.h"
 
 #include <rowlock/admin.h>
 #include <rowlock/once.h>
@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* ---------------------------------------------------------------- the command line (options.c) */
+/* ---------------------------------------------------------------- the command line (command_line.c) */
 
 /* A number or duration that was not given. */
 #define UNSET INT64_C(-1)
@@ -224,7 +224,7 @@ bool parse_duration(const char *text, int64_t *out);
 /* A decimal number between least and most, and nothing else. */
 bool parse_number(const char *text, int64_t least, int64_t most, int64_t *out);
 
-/* ---------------------------------------------------------------- the database (connect.c) */
+/* ---------------------------------------------------------------- the database (database.c) */
 
 /* Without --url, takes the URLs of ROWLOCK_URL. Several are separated by white space. */
 void find_urls(struct cli *cli);
@@ -269,7 +269,7 @@ void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* From now on, a line that cannot be written at once is dropped. */
 void complain_without_waiting(void);
 
-/* The library's last warning (connect.c). False: there is none. */
+/* The library's last warning (database.c). False: there is none. */
 #define WARNING_SIZE 800
 bool last_warning(char text[WARNING_SIZE]);
 void forget_warning(void);

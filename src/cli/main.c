@@ -3,10 +3,10 @@
  * The command: the table of its subcommands, the help, and what happens before and after each of
  * them. cmd_*.c has the subcommands.
  */
-#include "commands.h"
+#include "cli/commands/commands.h"
 
-#include "manual.h"
-#include "signals.h"
+#include "cli/commands/manual.h"
+#include "cli/run/signals.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -3,9 +3,9 @@
  * The members of a quorum. Commands that a quorum does not do as a whole go from member to member.
  * The others say why they do not.
  */
-#include "commands.h"
+#include "cli/commands/commands.h"
 
-#include "findings.h"
+#include "cli/commands/findings.h"
 
 #include <rowlock/quorum.h>
 #include <stdio.h>

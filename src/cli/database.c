@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Finds the URL of the database, or those of a quorum, and opens it. The library knows how to reach
+ * it.
+ */
+#include "cli/cli.h"
+
+#include "cli/run/signals.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <rowlock/quorum.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SCHEME "sqlite:"
+
+/* The bounds of the random pauses between two tries to connect. */
+enum { SHORTEST_RANGE_MS = 50, LONGEST_RANGE_MS = 1000 };
+
+/* How long the library tries to connect, and the shortest time that this is cut to. */
+enum { CONNECT_MS = 5000, SHORTEST_CONNECT_MS = 1000 };
+
+/* ---------------------------------------------------------------- which databases */
+
+#define WHITE_SPACE " \t\r\n"
+
+/* White space does not end a URL by itself: the path of a file may have some. */
+static bool begins_url(const char *text)
+{
+    size_t length = strspn(text, "abcdefghijklmnopqrstuvwxyz");
+    return length > 0 && text[length] == ':';
+}
+
+static void cut_urls(struct settings *set, char *at)
+{
+    at += strspn(at, WHITE_SPACE);
+    set->urls[set->url_count++] = at;
+    while (*at) {
+        size_t space = strspn(at, WHITE_SPACE);
+        bool another = space > 0 && begins_url(at + space);
+        if (another || (space > 0 && !at[space]))
+            *at = '\0';
+        at += space > 0 ? space : 1;
+        if (another && set->url_count < URLS_MOST)
+            set->urls[set->url_count] = at;
+        set->url_count += another;
+    }
+}
+
+void find_urls(struct cli *cli)
+{
+    const char *value = getenv("ROWLOCK_URL");
+    if (cli->set.url_count > 0 || !value)
+        return;
+    cli->url_words = must_have(strdup(value));
+    cut_urls(&cli->set, cli->url_words);
+}
+
+bool is_quorum(const struct cli *cli)
+{
+    return cli->set.url_count > 1 && cli->member == 0;
+}
+
+int check_urls(const struct cli *cli)
+{
+    const struct settings *set = &cli->set;
+    const char *from = cli->url_words ? "ROWLOCK_URL" : "--url";
+    /* A script's variable was not set, most likely. A lock in the wrong database protects
+     * nothing. */
+    for (int i = 0; i < set->url_count && i < URLS_MOST; i++)
+        if (!*set->urls[i])
+            return usage_error(
+                cli, "%s is empty; give a URL, or leave it out for the embedded database", from);
+    if (set->url_count <= 1 || set->url_count == 3 || set->url_count == URLS_MOST)
+        return EXIT_FINE;
+    return usage_error(cli, "%s: %d URLs; give 1, or 3 or %d for a lock over independent databases",
+                       from, set->url_count, URLS_MOST);
+}
+
+/* ---------------------------------------------------------------- the embedded database */
+
+/* The URL of the embedded database. Free it. NULL: there is no home for it. */
+static char *embedded_url(void)
+{
+    static const char file[] = "/rowlock/locks.db";
+    const char *state = getenv("XDG_STATE_HOME");
+    const char *home = getenv("HOME");
+    const char *below = "";
+    /* The specification of that variable says: ignore a relative path. */
+    if (!state || state[0] != '/') {
+        state = home;
+        below = "/.local/state";
+    }
+    if (!state || state[0] != '/')
+        return NULL;
+    size_t size = strlen(SCHEME) + strlen(state) + strlen(below) + sizeof file;
+    char *url = must_have(malloc(size));
+    snprintf(url, size, SCHEME "%s%s%s", state, below, file);
+    return url;
+}
+
+static int folder_status(int failed)
+{
+    return failed == EACCES || failed == EPERM ? EXIT_DENIED : EXIT_UNREACHABLE;
+}
+
+/* Makes the folders above the file, for this user only. path is changed and restored. */
+static int make_folders(char *path)
+{
+    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        int failed = mkdir(path, 0700) != 0 && errno != EEXIST ? errno : 0;
+        if (failed)
+            complain("make folder '%s': %s", path, strerror(failed));
+        *slash = '/';
+        if (failed)
+            return folder_status(failed);
+    }
+    return EXIT_FINE;
+}
+
+/* ---------------------------------------------------------------- a server that is away */
+
+static int opened(int result, const rowlock_error *error)
+{
+    if (result != ROWLOCK_OK)
+        complain("%s: %s", error->action, error->text);
+    return status_of_error(result, error);
+}
+
+/* Random, and longer from try to try: all hosts at once would overrun a server that starts. */
+static int pause_ms(int tries)
+{
+    int range = tries < 5 ? SHORTEST_RANGE_MS << tries : LONGEST_RANGE_MS;
+    unsigned char random[2] = {0};
+    if (getentropy(random, sizeof random) != 0)
+        return range;
+    return 1 + (random[0] << 8 | random[1]) % range;
+}
+
+static const char *server_of(const struct cli *cli)
+{
+    return is_quorum(cli) ? "a majority of the members" : "the server";
+}
+
+bool wait_for_server(const struct cli *cli, int result, const rowlock_error *error, int *tries)
+{
+    bool is_away = result == ROWLOCK_ECONN || (result == ROWLOCK_EREADONLY && error->retryable);
+    if (!is_away || now_ms() >= cli->wait_until_ms)
+        return false;
+    if (*tries == 0)
+        complain("%s: %s is away; still waiting: %s", error->action, server_of(cli), error->text);
+    int64_t left_ms = cli->wait_until_ms - now_ms();
+    int pause = pause_ms((*tries)++);
+    poll(NULL, 0, pause < left_ms ? pause : (int)left_ms);
+    return true;
+}
+
+void say_back(const struct cli *cli, int *tries)
+{
+    if (*tries > 0)
+        complain("%s is back", server_of(cli));
+    *tries = 0;
+}
+
+/* Connecting takes no longer than what is left of --wait. It may take a second even then: the
+ * connection has the same time when it is made again. */
+static rowlock_db_options within_wait(const struct cli *cli, const rowlock_db_options *options)
+{
+    rowlock_db_options bounded = ROWLOCK_DB_OPTIONS_INIT;
+    int64_t left_ms = cli->wait_until_ms - now_ms();
+    if (options)
+        bounded = *options;
+    if (cli->set.wait_ms > 0 && left_ms < CONNECT_MS)
+        bounded.connect_timeout_ms = left_ms > SHORTEST_CONNECT_MS ? left_ms : SHORTEST_CONNECT_MS;
+    return bounded;
+}
+
+/* Which job is it? In a mail of cron the command line may be missing. */
+static void name_lock(const struct cli *cli, rowlock_error *error)
+{
+    char action[sizeof error->action];
+    if (strncmp(cli->command->arguments, "NAME", 4) != 0)
+        return;
+    snprintf(action, sizeof action, "%s '%.250s': %.20s", cli->command->name, cli->arguments[0],
+             error->action);
+    memcpy(error->action, action, sizeof action);
+}
+
+static int open_database(struct cli *cli, const char *url, const rowlock_db_options *options,
+                         rowlock_error *error)
+{
+    rowlock_db_options bounded = within_wait(cli, options);
+    if (is_quorum(cli))
+        return rowlock_db_open_quorum(cli->set.urls, (size_t)cli->set.url_count, &bounded, &cli->db,
+                                      error);
+    return rowlock_db_open(url, &bounded, &cli->db, error);
+}
+
+static int open_keeper(struct cli *cli, const rowlock_db_options *options, rowlock_error *error)
+{
+    if (is_quorum(cli))
+        return rowlock_keeper_open_quorum(cli->set.urls, (size_t)cli->set.url_count, options,
+                                          &cli->keeper, error);
+    return rowlock_keeper_open(cli->url, options, &cli->keeper, error);
+}
+
+static int open_url(struct cli *cli, const char *url, const rowlock_db_options *options)
+{
+    rowlock_error error = ROWLOCK_ERROR_INIT;
+    int tries = 0;
+    int result;
+    do {
+        result = open_database(cli, url, options, &error);
+        name_lock(cli, &error);
+    } while (wait_for_server(cli, result, &error, &tries));
+    if (result == ROWLOCK_OK)
+        say_back(cli, &tries);
+    cli->url = must_have(strdup(url));
+    return opened(result, &error);
+}
+
+int connect_keeper(struct cli *cli, const rowlock_db_options *options)
+{
+    rowlock_error error = ROWLOCK_ERROR_INIT;
+    int tries = 0;
+    int result;
+    do {
+        result = open_keeper(cli, options, &error);
+        name_lock(cli, &error);
+    } while (wait_for_server(cli, result, &error, &tries));
+    if (result == ROWLOCK_OK)
+        say_back(cli, &tries);
+    return opened(result, &error);
+}
+
+/* Is the file there? Sets cli->no_file. A command that does not need the file must not create
+ * it. */
+static int look_for_file(struct cli *cli, const char *path)
+{
+    struct stat unused;
+    cli->no_file = stat(path, &unused) != 0;
+    if (!cli->no_file || errno == ENOENT)
+        return EXIT_FINE;
+    int failed = errno;
+    complain("look for '%s': %s", path, strerror(failed));
+    return folder_status(failed);
+}
+
+/* Instead of the file, commands that only look get an empty database in memory. */
+static int open_empty(struct cli *cli, const char *path, const rowlock_db_options *options)
+{
+    if (!cli->set.print && !cli->set.quiet)
+        complain("%s: there are no locks yet: '%s' does not exist; `rowlock install` or `rowlock "
+                 "run` creates it",
+                 cli->command->name, path);
+    return open_url(cli, SCHEME ":memory:", options);
+}
+
+/* Cron does not read the user's profile, so a URL may have been forgotten. Then every host runs the
+ * job. It is said only once: cron would send mail each time. */
+static int make_file(struct cli *cli, char *url, const rowlock_db_options *options)
+{
+    char *path = url + strlen(SCHEME);
+    int status = make_folders(path);
+    if (status != EXIT_FINE)
+        return status;
+    bool is_new = access(path, F_OK) != 0;
+    status = open_url(cli, url, options);
+    if (status == EXIT_FINE && is_new)
+        complain("%s: neither --url nor ROWLOCK_URL is set; made '%s', for this host only",
+                 cli->command->name, path);
+    return status;
+}
+
+static int open_file(struct cli *cli, char *url, const rowlock_db_options *options)
+{
+    if (cli->command->creates && !cli->set.print)
+        return make_file(cli, url, options);
+    char *path = url + strlen(SCHEME);
+    int status = look_for_file(cli, path);
+    if (status != EXIT_FINE)
+        return status;
+    return cli->no_file ? open_empty(cli, path, options) : open_url(cli, url, options);
+}
+
+/* The embedded database installs itself, so that trying rowlock takes one command. install and
+ * check look at the tables as they are. */
+static int open_embedded(struct cli *cli, const rowlock_db_options *options)
+{
+    char *url = embedded_url();
+    if (!url) {
+        complain("find the embedded database: neither HOME nor XDG_STATE_HOME is set; "
+                 "give --url or set ROWLOCK_URL");
+        return EXIT_UNREACHABLE;
+    }
+    int status = open_file(cli, url, options);
+    free(url);
+    if (status != EXIT_FINE || strcmp(cli->command->name, "check") == 0 ||
+        strcmp(cli->command->name, "install") == 0)
+        return status;
+    int result = rowlock_install(cli->db);
+    return result == ROWLOCK_OK ? EXIT_FINE : report_failure(cli, result);
+}
+
+/* ---------------------------------------------------------------- the library's log */
+
+static pthread_mutex_t warning_mutex = PTHREAD_MUTEX_INITIALIZER;
+static char warning[WARNING_SIZE];
+
+/* Of a keeper's warning only the reason is kept: the message about it names the lease. */
+static void keep_warning(const char *line)
+{
+    static const char preface[] = "could not be renewed: ";
+    const char *reason = strstr(line, preface);
+    pthread_mutex_lock(&warning_mutex);
+    snprintf(warning, sizeof warning, "%s", reason ? reason + strlen(preface) : line);
+    pthread_mutex_unlock(&warning_mutex);
+}
+
+bool last_warning(char text[WARNING_SIZE])
+{
+    pthread_mutex_lock(&warning_mutex);
+    memcpy(text, warning, sizeof warning);
+    pthread_mutex_unlock(&warning_mutex);
+    return text[0] != '\0';
+}
+
+void forget_warning(void)
+{
+    pthread_mutex_lock(&warning_mutex);
+    warning[0] = '\0';
+    pthread_mutex_unlock(&warning_mutex);
+}
+
+static void log_line(void *context, rowlock_log_level level, const char *line)
+{
+    const struct cli *cli = context;
+    if (level == ROWLOCK_LOG_WARNING)
+        keep_warning(line);
+    if (cli->set.verbose || (cli->waiting && level == ROWLOCK_LOG_WARNING))
+        complain("%s", line);
+}
+
+void listen_to_library(struct cli *cli)
+{
+    rowlock_log_set(log_line, cli, cli->set.verbose ? ROWLOCK_LOG_INFO : ROWLOCK_LOG_WARNING);
+}
+
+int connect_database(struct cli *cli, const rowlock_db_options *options)
+{
+    listen_to_library(cli);
+    signals_ignore_pipe();
+    if (cli->set.url_count == 0)
+        return open_embedded(cli, options);
+    int status = check_urls(cli);
+    if (status != EXIT_FINE)
+        return status;
+    return open_url(cli, cli->set.urls[cli->member ? cli->member - 1 : 0], options);
+}
+
+void disconnect_database(struct cli *cli)
+{
+    if (cli->leave_grant || cli->abandon)
+        return;
+    for (int i = 0; i < cli->lock_count; i++)
+        rowlock_lock_close(cli->locks[i]);
+    rowlock_once_close(cli->once);
+    rowlock_db_close(cli->db);
+    rowlock_keeper_close(cli->keeper);
+    free(cli->url);
+    free(cli->locks);
+    free(cli->title);
+    cli->locks = NULL;
+    cli->lock_count = 0;
+    cli->title = NULL;
+    cli->db = NULL;
+    cli->once = NULL;
+    cli->keeper = NULL;
+    cli->url = NULL;
+}

@@ -1,0 +1,528 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Draws `watch` with ncurses. Between two looks at the database, leases count down by this host's
+ * clock. A text from the database can only fill its columns.
+ */
+#include "cli/print/screen.h"
+
+#if RLK_WITH_CURSES
+
+#include "cli/run/signals.h"
+
+#include <curses.h>
+#include <langinfo.h>
+#include <locale.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <termcap.h>
+#include <unistd.h>
+#include <wchar.h>
+
+enum {
+    REDRAW_MS = 250,
+    /* No more are drawn. */
+    MOST_COLUMNS = 500,
+    /* A look that is later than this is reported as missing. */
+    LATE_MS = 2000
+};
+
+/* One of the two is NULL. */
+struct row {
+    const rowlock_grant *grant;
+    const rowlock_waiter *waiter;
+};
+
+struct screen {
+    struct looker *looker;
+    SCREEN *terminal;
+    /* The latest that succeeded. */
+    struct view *view;
+    /* Of the latest, if it failed. */
+    char error[1024];
+    struct row *rows;
+    size_t count;
+    /* The first row on the screen. */
+    size_t top;
+    /* It can show other characters than ASCII. */
+    bool wide;
+    int status;
+};
+
+/* ---------------------------------------------------------------- texts */
+
+/* Characters without width that terminals treat differently: joiners, variation selectors, marks of
+ * direction, tags. */
+static bool is_unsteady(wchar_t c)
+{
+    return (c >= 0x200b && c <= 0x200f) || (c >= 0x2060 && c <= 0x206f) || c == 0xfeff ||
+           (c >= 0xfe00 && c <= 0xfe0f) || (c >= 0xe0000 && c <= 0xe0fff);
+}
+
+/* *out gets the character at text, or a question mark if it cannot be shown. Returns its bytes. */
+static size_t next_character(const struct screen *s, const char *text, wchar_t *out)
+{
+    mbstate_t state = {0};
+    size_t bytes = mbrtowc(out, text, MB_CUR_MAX, &state);
+    bool broken = bytes == (size_t)-1 || bytes == (size_t)-2 || bytes == 0;
+    if (!broken && *out < 0x80)
+        return bytes;
+    if (!broken && s->wide && wcwidth(*out) >= 0 && !is_unsteady(*out))
+        return bytes;
+    *out = L'?';
+    bytes = 1;
+    while (((unsigned char)text[bytes] & 0xc0) == 0x80)
+        bytes++;
+    return bytes;
+}
+
+static int columns_on_screen(const struct screen *s, const char *text)
+{
+    int columns = 0;
+    wchar_t c;
+    while (*text) {
+        text += next_character(s, text, &c);
+        columns += wcwidth(c) > 0 ? wcwidth(c) : 0;
+    }
+    return columns;
+}
+
+/* Draws text in exactly this number of columns. '~' replaces what has no room. A cell holds a few
+ * marks above its letter; ncurses drops the others. */
+static void put(const struct screen *s, int y, int x, int columns, const char *text)
+{
+    bool whole = columns_on_screen(s, text) <= columns;
+    int room = whole ? columns : columns - 1;
+    move(y, x);
+    while (*text && columns > 0) {
+        wchar_t c;
+        size_t bytes = next_character(s, text, &c);
+        int width = wcwidth(c) > 0 ? wcwidth(c) : 0;
+        if (width > room)
+            break;
+        if (c == L'?')
+            addch('?');
+        else
+            addnstr(text, (int)bytes);
+        room -= width;
+        text += bytes;
+    }
+    if (!whole && columns > 0)
+        addch('~');
+}
+
+/* ---------------------------------------------------------------- columns */
+
+enum column { NAME, STATE, KIND, WHO, FOR, LEASE, NOTE, COLUMNS_COUNT };
+
+static const struct {
+    const char *heading;
+    /* 0: its share of what the others leave. */
+    int width;
+    /* It is shown on screens with at least this number of columns. */
+    int from;
+} columns[COLUMNS_COUNT] = {{"NAME", 0, 0}, {"STATE", 7, 24}, {"KIND", 10, 70}, {"WHO", 0, 40},
+                            {"FOR", 7, 56}, {"LEASE", 7, 16}, {"NOTE", 0, 90}};
+
+static void cell_of_grant(const rowlock_grant *grant, enum column column, int64_t passed_ms,
+                          char *text, size_t size)
+{
+    int64_t left_ms = grant->remaining_ms - passed_ms;
+    char duration[DURATION_TEXT_SIZE];
+    char kind[KIND_TEXT_SIZE];
+    switch (column) {
+    case STATE:
+        snprintf(text, size, "%s", left_ms < 0 ? "expired" : "holds");
+        break;
+    case KIND:
+        kind_text(grant->permits, kind);
+        snprintf(text, size, "%s", kind);
+        break;
+    case FOR:
+        duration_text(grant_age_ms(grant) + passed_ms, duration);
+        snprintf(text, size, "%s", duration);
+        break;
+    case LEASE:
+        duration_text(left_ms < 0 ? -left_ms : left_ms, duration);
+        snprintf(text, size, "%s%s", left_ms < 0 ? "-" : "", duration);
+        break;
+    default:
+        break;
+    }
+}
+
+static void cell_of_waiter(const rowlock_waiter *waiter, enum column column, int64_t passed_ms,
+                           char *text, size_t size)
+{
+    char duration[DURATION_TEXT_SIZE];
+    char kind[KIND_TEXT_SIZE];
+    switch (column) {
+    case STATE:
+        if (waiter->position)
+            snprintf(text, size, "%d.", waiter->position);
+        else
+            snprintf(text, size, "gone");
+        break;
+    case KIND:
+        kind_text(waiter->permits, kind);
+        snprintf(text, size, "%s", kind);
+        break;
+    case FOR:
+        duration_text(waiter->waited_ms + passed_ms, duration);
+        snprintf(text, size, "%s", duration);
+        break;
+    default:
+        break;
+    }
+}
+
+/* Free it. */
+static char *cell_of(const struct row *row, enum column column, int64_t passed_ms)
+{
+    char text[64] = "";
+    if (column == NAME)
+        return printable(row->grant ? row->grant->name : row->waiter->name);
+    if (column == NOTE)
+        return printable(row->grant ? row->grant->note : row->waiter->note);
+    if (column == WHO)
+        return row->grant ? holder_text(row->grant) : waiter_text(row->waiter);
+    if (row->grant)
+        cell_of_grant(row->grant, column, passed_ms, text, sizeof text);
+    else
+        cell_of_waiter(row->waiter, column, passed_ms, text, sizeof text);
+    return must_have(strdup(text));
+}
+
+/* One column is left blank after each. Columns without a fixed width share the rest evenly. */
+static void share_columns(int all, int widths[COLUMNS_COUNT])
+{
+    int rest = all, sharing = 0;
+    for (int i = 0; i < COLUMNS_COUNT; i++) {
+        bool shown = all >= columns[i].from;
+        widths[i] = shown ? columns[i].width : -1;
+        rest -= shown ? columns[i].width + 1 : 0;
+        sharing += widths[i] == 0;
+    }
+    for (int i = 0; i < COLUMNS_COUNT; i++) {
+        if (widths[i] != 0)
+            continue;
+        widths[i] = rest > 0 ? rest / sharing : 0;
+        rest -= widths[i];
+        sharing--;
+    }
+}
+
+/* ---------------------------------------------------------------- drawing */
+
+static int width_of_screen(void)
+{
+    return COLS < MOST_COLUMNS ? COLS : MOST_COLUMNS;
+}
+
+static size_t lines_for_rows(void)
+{
+    return LINES > 3 ? (size_t)LINES - 3 : 0;
+}
+
+static void draw_summary(const struct screen *s)
+{
+    char text[160];
+    const struct view *view = s->view;
+    snprintf(text, sizeof text, "rowlock: %zu held, %zu waiting, %lld.%lld grants/s",
+             snapshot_held(&view->snapshot), snapshot_waiting(&view->snapshot),
+             (long long)view->rate_milli / 1000, (long long)view->rate_milli % 1000 / 100);
+    put(s, 0, 0, width_of_screen(), text);
+}
+
+static void draw_headings(const struct screen *s, const int widths[COLUMNS_COUNT])
+{
+    attron(A_REVERSE);
+    mvhline(1, 0, ' ' | A_REVERSE, COLS);
+    for (int i = 0, x = 0; i < COLUMNS_COUNT; i++) {
+        if (widths[i] < 0)
+            continue;
+        put(s, 1, x, widths[i], columns[i].heading);
+        x += widths[i] + 1;
+    }
+    attroff(A_REVERSE);
+}
+
+static void draw_row(const struct screen *s, int y, const struct row *row, const int widths[],
+                     int64_t passed_ms)
+{
+    attr_t look = row->grant ? A_BOLD : A_NORMAL;
+    attron(look);
+    for (int i = 0, x = 0; i < COLUMNS_COUNT; i++) {
+        if (widths[i] < 0)
+            continue;
+        char *text = cell_of(row, (enum column)i, passed_ms);
+        put(s, y, x, widths[i], text);
+        free(text);
+        x += widths[i] + 1;
+    }
+    attroff(look);
+}
+
+/* The last line: what is wrong, or else the keys. */
+static void draw_status(const struct screen *s, int64_t passed_ms)
+{
+    char text[1100], passed[DURATION_TEXT_SIZE], interval[DURATION_TEXT_SIZE];
+    int64_t interval_ms = s->looker->cli->set.interval_ms;
+    size_t below = s->count - s->top;
+    below -= below < lines_for_rows() ? below : lines_for_rows();
+    duration_text(passed_ms, passed);
+    duration_text(interval_ms, interval);
+    bool late = passed_ms > interval_ms + LATE_MS;
+    if (s->error[0])
+        snprintf(text, sizeof text, "as of %s ago; %s", passed, s->error);
+    else if (late)
+        snprintf(text, sizeof text, "as of %s ago; the database does not answer", passed);
+    else
+        snprintf(text, sizeof text, "q quit, arrows scroll; every %s; %zu above, %zu below",
+                 interval, s->top, below);
+    char *safe = printable(text);
+    attr_t look = s->error[0] || late ? A_REVERSE : A_DIM;
+    attron(look);
+    put(s, LINES - 1, 0, width_of_screen(), safe);
+    attroff(look);
+    free(safe);
+}
+
+static void draw(struct screen *s)
+{
+    int widths[COLUMNS_COUNT];
+    int64_t passed_ms = now_ms() - s->view->snapshot.taken_ms;
+    size_t room = lines_for_rows();
+    if (s->top + room > s->count)
+        s->top = s->count > room ? s->count - room : 0;
+    share_columns(width_of_screen(), widths);
+    erase();
+    draw_summary(s);
+    if (LINES > 2)
+        draw_headings(s, widths);
+    for (size_t i = 0; i < room && s->top + i < s->count; i++)
+        draw_row(s, (int)i + 2, &s->rows[s->top + i], widths, passed_ms);
+    if (LINES > 1)
+        draw_status(s, passed_ms);
+    refresh();
+}
+
+/* ---------------------------------------------------------------- news */
+
+/* For each name first its holders, then its queue. Both lists are in the order of names. */
+static void arrange(struct screen *s)
+{
+    const struct snapshot *snapshot = &s->view->snapshot;
+    size_t g = 0, w = 0;
+    free(s->rows);
+    s->rows =
+        must_have(calloc(snapshot->grant_count + snapshot->waiter_count + 1, sizeof *s->rows));
+    s->count = 0;
+    while (g < snapshot->grant_count || w < snapshot->waiter_count) {
+        bool grant = w == snapshot->waiter_count ||
+                     (g < snapshot->grant_count &&
+                      strcmp(snapshot->grants[g].name, snapshot->waiters[w].name) <= 0);
+        struct row *row = &s->rows[s->count++];
+        if (grant)
+            row->grant = &snapshot->grants[g++];
+        else
+            row->waiter = &snapshot->waiters[w++];
+    }
+}
+
+static void take_view(struct screen *s, struct view *view)
+{
+    s->status = view->status;
+    snprintf(s->error, sizeof s->error, "%s", view->error);
+    if (view->result != ROWLOCK_OK) {
+        view_free(view);
+        return;
+    }
+    view_free(s->view);
+    s->view = view;
+    arrange(s);
+}
+
+/* False: there will be no more. */
+static bool take_news(struct screen *s)
+{
+    bool ended;
+    struct view *view = looker_fetch(s->looker, &ended);
+    if (view)
+        take_view(s, view);
+    return !ended;
+}
+
+/* ---------------------------------------------------------------- keys and signals */
+
+static void scroll_by(struct screen *s, bool down, size_t rows)
+{
+    if (down)
+        /* draw() corrects it at the end. */
+        s->top += rows;
+    else
+        s->top -= s->top < rows ? s->top : rows;
+}
+
+/* False: this key ends the screen. */
+static bool take_key(struct screen *s, int key)
+{
+    switch (key) {
+    case 'q':
+    case 'Q':
+        s->status = EXIT_FINE;
+        return false;
+    case KEY_DOWN:
+    case KEY_UP:
+        scroll_by(s, key == KEY_DOWN, 1);
+        break;
+    case KEY_NPAGE:
+    case ' ':
+        scroll_by(s, true, lines_for_rows());
+        break;
+    case KEY_PPAGE:
+        scroll_by(s, false, lines_for_rows());
+        break;
+    case KEY_HOME:
+        s->top = 0;
+        break;
+    case KEY_END:
+        s->top = s->count;
+        break;
+    /* Ctrl-L: another program has written over the screen. */
+    case 'L' - '@':
+        clearok(curscr, TRUE);
+        break;
+    default:
+        break;
+    }
+    return true;
+}
+
+static bool take_keys(struct screen *s)
+{
+    int key;
+    while ((key = getch()) != ERR) {
+        if (!take_key(s, key))
+            return false;
+    }
+    return true;
+}
+
+/* Terminals change their contents in different ways when they are resized. So all is drawn anew. */
+static void resize(void)
+{
+    struct winsize size;
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 && size.ws_col > 0)
+        resizeterm(size.ws_row, size.ws_col);
+    clearok(curscr, TRUE);
+}
+
+/* Ctrl-Z. When we are continued, all kept signals are looked at again. */
+static void suspend(void)
+{
+    endwin();
+    kill(getpid(), SIGSTOP);
+    resize();
+}
+
+static bool take_signals(struct screen *s)
+{
+    int signal;
+    while ((signal = signals_next(0)) != 0) {
+        if (signal == SIGWINCH)
+            resize();
+        else if (signal == SIGTSTP)
+            suspend();
+        else if (signal_ends(signal)) {
+            s->status = die_later(signal);
+            return false;
+        }
+    }
+    return true;
+}
+
+static void show(struct screen *s)
+{
+    struct pollfd files[] = {
+        {.fd = isatty(STDIN_FILENO) ? STDIN_FILENO : -1, .events = POLLIN},
+        {.fd = signals_fd(), .events = POLLIN},
+        {.fd = s->looker->ready[0], .events = POLLIN},
+    };
+    do {
+        draw(s);
+        poll(files, sizeof files / sizeof files[0], REDRAW_MS);
+        /* The terminal is gone. */
+        if (files[0].revents & (POLLHUP | POLLERR | POLLNVAL))
+            break;
+    } while (take_signals(s) && take_keys(s) && take_news(s));
+    if (files[1].fd >= 0)
+        close(files[1].fd);
+}
+
+/* ---------------------------------------------------------------- the whole */
+
+/* Signals are still as they were: without a screen they may end us. */
+static bool open_screen(struct screen *s)
+{
+    setlocale(LC_CTYPE, "");
+    s->wide = RLK_WITH_CURSES > 1 && strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+    /* Ask first: newterm() leaves something behind if it fails. */
+    const char *type = getenv("TERM");
+    bool known = type && tgetent(NULL, type) == 1;
+    s->terminal = known ? newterm(NULL, stdout, stdin) : NULL;
+    if (!s->terminal)
+        return false;
+    set_term(s->terminal);
+    cbreak();
+    noecho();
+    keypad(stdscr, TRUE);
+    nodelay(stdscr, TRUE);
+    curs_set(0);
+    return true;
+}
+
+static void close_screen(struct screen *s)
+{
+    endwin();
+    delscreen(s->terminal);
+    free(s->rows);
+    view_free(s->view);
+}
+
+bool screen_watch(struct looker *looker, struct view *first, int *status)
+{
+    struct screen s = {.looker = looker};
+    if (!open_screen(&s)) {
+        complain("watch: the terminal in TERM is not known here; printing text instead");
+        return false;
+    }
+    take_view(&s, first);
+    signals_cancel(looker->cli->db);
+    int signal = signals_keep();
+    if (signal) {
+        s.status = die_later(signal);
+    } else if (looker_start(looker)) {
+        show(&s);
+        looker_stop(looker);
+    } else {
+        s.status = EXIT_INTERNAL;
+    }
+    close_screen(&s);
+    *status = s.status;
+    return true;
+}
+
+#else
+
+bool screen_watch(struct looker *looker, struct view *first, int *status)
+{
+    (void)looker;
+    (void)first;
+    (void)status;
+    return false;
+}
+
+#endif

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The locks of a command that runs another: settings, connections, the grant.
+ */
+#include "cli/run/hold.h"
+
+#include "cli/run/obtain.h"
+#include "cli/run/claim.h"
+#include "cli/run/outer.h"
+#include "cli/run/period.h"
+#include "cli/run/signals.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+#define DEFAULT_GRACE_MS 5000
+
+int64_t hold_margin_ms(const struct cli *cli)
+{
+    return within(cli->set.ttl_ms / 20, 20, 500);
+}
+
+int hold_settings(struct cli *cli)
+{
+    struct settings *set = &cli->set;
+    int status = grant_settings(cli);
+    if (status != EXIT_FINE || (status = period_settings(cli)) != EXIT_FINE ||
+        (status = once_settings(cli)) != EXIT_FINE)
+        return status;
+    if (set->grace_ms == UNSET)
+        set->grace_ms = set->ttl_ms / 4 < DEFAULT_GRACE_MS ? set->ttl_ms / 4 : DEFAULT_GRACE_MS;
+    if (set->grace_ms >= set->ttl_ms / 2)
+        return usage_error(cli, "--grace: must be less than half of --ttl: the job must end before "
+                                "the lease does");
+    if (set->min_hold_ms == UNSET)
+        set->min_hold_ms = 0;
+    if (set->max_hold_ms != UNSET && set->max_hold_ms < set->min_hold_ms)
+        return usage_error(cli, "--max-hold: must not be less than --min-hold");
+    cli->margin_ms = set->grace_ms + hold_margin_ms(cli);
+    for (int i = 0; cli->name_count > 1 && i < cli->name_count; i++) {
+        if (strchr(cli->arguments[i], '\n'))
+            return usage_error(cli, "with several names, no name may have a line break in it");
+    }
+    return EXIT_FINE;
+}
+
+/* Several locks get one owner, so that one variable tells it to the job. */
+static const char *make_up_owner(void)
+{
+    static char owner[33];
+    unsigned char bytes[16];
+    if (getentropy(bytes, sizeof bytes) != 0)
+        /* Then each lock has its own owner, and the job is told the first. */
+        return NULL;
+    for (size_t i = 0; i < sizeof bytes; i++)
+        snprintf(owner + 2 * i, 3, "%02x", bytes[i]);
+    return owner;
+}
+
+/* In a list of locks people look for the job's name. A statement must fail while enough of the
+ * lease is left to try again. */
+static int connect_for_run(struct cli *cli)
+{
+    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
+    const char *job = cli->arguments[cli->name_count];
+    const char *slash = strrchr(job, '/');
+    options.owner = cli->set.owner;
+    if (!options.owner && cli->name_count > 1)
+        options.owner = make_up_owner();
+    options.program = slash ? slash + 1 : job;
+    options.statement_timeout_ms = within(cli->set.ttl_ms / 3, 1000, 10000);
+    options.reconnect_ms = within(cli->set.ttl_ms / 6, 500, 5000);
+    int status = connect_database(cli, &options);
+    return status == EXIT_FINE ? connect_keeper(cli, &options) : status;
+}
+
+static bool get_locks(struct cli *cli, int *result, int *status)
+{
+    *status = connect_for_run(cli);
+    if (*status == EXIT_FINE)
+        *status = outer_refuses(cli);
+    return *status == EXIT_FINE && grant_get(cli, result, status);
+}
+
+/* The tables may get another identity, or be made anew, after one of the connections looked at
+ * them. Then everything is tried once more. A signal may end that: nothing is held. */
+bool hold_get(struct cli *cli, int *status)
+{
+    int result = ROWLOCK_OK;
+    if (get_locks(cli, &result, status))
+        return true;
+    if (result != ROWLOCK_ESCHEMA || *status != status_of(result))
+        return false;
+    complain("%s %s: the tables may have changed; starting again", cli->command->name, cli->title);
+    disconnect_database(cli);
+    signals_start(cli->resigns);
+    return get_locks(cli, &result, status);
+}
+
+void hold_release(struct cli *cli)
+{
+    for (int i = 0; i < cli->lock_count; i++) {
+        int result = rowlock_release(cli->locks[i]);
+        if (result < 0)
+            report_failure(cli, result);
+    }
+}

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * run --metrics: a file of metrics for each job. Two runs of one job may end at the same moment. So
+ * the folder is locked while the old file is read and the new one is put in its place.
+ */
+#include "cli/run/metrics_run.h"
+
+#include "cli/print/metrics.h"
+#include "cli/run/signals.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static int64_t begin_ms;
+
+int metrics_run_begins(const struct cli *cli)
+{
+    begin_ms = now_ms();
+    if (cli->set.metrics && !*cli->set.metrics)
+        return usage_error(cli, "--metrics: the folder's name is empty");
+    return EXIT_FINE;
+}
+
+/* ---------------------------------------------------------------- the metrics */
+
+enum { LAST_START, LAST_SUCCESS, EXIT_CODE, DURATION, WAIT, RUNS, LOST, METRICS };
+
+static const struct {
+    const char *metric;
+    const char *type;
+    const char *help;
+    enum unit unit;
+} about[METRICS] = {
+    [LAST_START] = {"rowlock_job_last_start_timestamp_seconds", "gauge",
+                    "When the last run of the job started on this host.", MILLISECONDS},
+    [LAST_SUCCESS] = {"rowlock_job_last_success_timestamp_seconds", "gauge",
+                      "When a run last ended with 0 on this host. Missing: never.", MILLISECONDS},
+    [EXIT_CODE] = {"rowlock_job_exit_code", "gauge",
+                   "The exit status of rowlock run, as a shell shows it.", COUNT},
+    [DURATION] = {"rowlock_job_duration_seconds", "gauge", "How long the last run held its locks.",
+                  MILLISECONDS},
+    [WAIT] = {"rowlock_job_wait_seconds", "gauge", "How long the last run waited for its locks.",
+              MILLISECONDS},
+    [RUNS] = {"rowlock_job_runs_total", "counter", "Runs on this host.", COUNT},
+    [LOST] = {"rowlock_job_lost_total", "counter",
+              "Runs whose locks were lost, or whose job was ended because of them.", COUNT},
+};
+
+static char *text_of(const char *name, const int64_t *values, size_t *length)
+{
+    char *text = NULL;
+    FILE *out = must_have(open_memstream(&text, length));
+    for (int i = 0; i < METRICS; i++) {
+        metrics_begin(out, about[i].metric, about[i].type, about[i].help);
+        if (i != LAST_SUCCESS || values[i] != 0)
+            metrics_sample(out, about[i].metric, 0, name, "", values[i], about[i].unit);
+    }
+    return must_have(fclose(out) == 0 ? text : NULL);
+}
+
+/* In milliseconds, if the metric has them. The file may have been written by anyone. */
+static int64_t value_of(const char *text, enum unit unit)
+{
+    int64_t whole = 0, part = 0;
+    const char *point = strchr(text, '.');
+    size_t digits = strspn(text, "0123456789");
+    char number[20];
+    snprintf(number, sizeof number, "%.*s", (int)digits, text);
+    if (!parse_number(number, 0, INT64_C(1000000000000000), &whole) || unit == COUNT)
+        return whole;
+    if (point)
+        parse_number(point + 1, 0, 999, &part);
+    return whole * 1000 + part;
+}
+
+static void read_line(char *line, int64_t *values)
+{
+    char *value = strrchr(line, ' ');
+    line[strcspn(line, "{")] = '\0';
+    for (int i = 0; value && i < METRICS; i++)
+        if (strcmp(line, about[i].metric) == 0)
+            values[i] = value_of(value + 1, about[i].unit);
+}
+
+/* Ours have some kilobytes. */
+enum { FILE_MOST = 1000000 };
+
+static bool is_ours(int fd)
+{
+    struct stat there;
+    return fstat(fd, &there) == 0 && S_ISREG(there.st_mode) && there.st_size <= FILE_MOST;
+}
+
+/* All values stay 0 without a file. They also do if the file is not ours: a FIFO, or too large. */
+static void read_file(const char *path, int64_t *values)
+{
+    char *line = NULL;
+    size_t room = 0;
+    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd >= 0 && !is_ours(fd)) {
+        complain("'%s' is no file of this command, so its counters begin at 0", path);
+        close(fd);
+        return;
+    }
+    FILE *file = fd < 0 ? NULL : must_have(fdopen(fd, "r"));
+    while (file && getline(&line, &room, file) > 0) {
+        line[strcspn(line, "\n")] = '\0';
+        read_line(line, values);
+    }
+    free(line);
+    if (file)
+        fclose(file);
+}
+
+/* ---------------------------------------------------------------- the file */
+
+/* ROWLOCK_NAME of the job. */
+static char *name_of(const struct cli *cli)
+{
+    char *name = NULL;
+    size_t size = 0;
+    FILE *out = must_have(open_memstream(&name, &size));
+    for (int i = 0; i < cli->lock_count; i++)
+        fprintf(out, "%s%s", i ? "\n" : "", rowlock_lock_name(cli->locks[i]));
+    return must_have(fclose(out) == 0 ? name : NULL);
+}
+
+/* FNV-1a */
+static uint64_t hash_of(const char *text)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (; *text; text++)
+        hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+/* A name has any bytes, and a file's name has at most 255. What had to be changed gets a hash of
+ * the whole name. No other name has a ~ in its file's name. */
+static char *path_of(const char *folder, const char *name)
+{
+    enum { LONGEST = 200 };
+    static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+    bool fits = strspn(name, safe) == strlen(name) && strlen(name) <= LONGEST;
+    char *path = NULL;
+    size_t size = 0;
+    FILE *out = must_have(open_memstream(&path, &size));
+    fprintf(out, "%s/rowlock_", folder);
+    for (int i = 0; i < LONGEST && name[i]; i++)
+        fputc(strchr(safe, name[i]) ? name[i] : '_', out);
+    if (!fits)
+        fprintf(out, "~%016llx", (unsigned long long)hash_of(name));
+    fputs(".prom", out);
+    return must_have(fclose(out) == 0 ? path : NULL);
+}
+
+/* Another run holds it for a moment only, unless it is frozen. Without it a counter may miss a
+ * run. */
+static int lock_folder(const char *folder)
+{
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (int tries = 0; fd >= 0 && tries < 50 && flock(fd, LOCK_EX | LOCK_NB) != 0; tries++)
+        nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    return fd;
+}
+
+static int64_t wall_clock_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* Another run may have started later and ended sooner. Then its figures stay. A time to come was
+ * written when the host's clock was wrong. */
+static void add_run(int64_t *values, int64_t start_ms, int status, bool lost)
+{
+    int64_t end_ms = wall_clock_ms(), duration_ms = now_ms() - start_ms;
+    for (int i = LAST_START; i <= LAST_SUCCESS; i++)
+        values[i] = values[i] > end_ms ? 0 : values[i];
+    values[RUNS]++;
+    values[LOST] += lost;
+    if (status == EXIT_FINE)
+        values[LAST_SUCCESS] = end_ms;
+    if (end_ms - duration_ms < values[LAST_START])
+        return;
+    values[LAST_START] = end_ms - duration_ms;
+    values[EXIT_CODE] = status;
+    values[DURATION] = duration_ms;
+    values[WAIT] = start_ms - begin_ms;
+}
+
+void metrics_run_ends(const struct cli *cli, int64_t start_ms, int status, bool lost)
+{
+    const char *folder = cli->set.metrics;
+    int64_t values[METRICS] = {0};
+    if (!folder)
+        return;
+    size_t length = 0;
+    char *name = name_of(cli);
+    char *path = path_of(folder, name);
+    int fd = lock_folder(folder);
+    read_file(path, values);
+    add_run(values, start_ms, status, lost);
+    char *text = text_of(name, values, &length);
+    metrics_write(path, text, length);
+    if (fd >= 0)
+        close(fd);
+    free(text);
+    free(path);
+    free(name);
+}
