@@ -3,15 +3,13 @@
  * Finds the URL of the database, or those of a quorum, and opens it. The library knows how to reach
  * it.
  */
-#include "cli/cli.h"
+#include "cli/print/print.h"
 
 #include "cli/run/signals.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <pthread.h>
 #include <rowlock/quorum.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -37,50 +35,49 @@ static bool begins_url(const char *text)
     return length > 0 && text[length] == ':';
 }
 
-static void cut_urls(struct settings *set, char *at)
+static void cut_urls(char *at)
 {
     at += strspn(at, WHITE_SPACE);
-    set->urls[set->url_count++] = at;
+    general.urls[general.url_count++] = at;
     while (*at) {
         size_t space = strspn(at, WHITE_SPACE);
         bool another = space > 0 && begins_url(at + space);
         if (another || (space > 0 && !at[space]))
             *at = '\0';
         at += space > 0 ? space : 1;
-        if (another && set->url_count < URLS_MOST)
-            set->urls[set->url_count] = at;
-        set->url_count += another;
+        if (another && general.url_count < URLS_MOST)
+            general.urls[general.url_count] = at;
+        general.url_count += another;
     }
 }
 
 void find_urls(struct cli *cli)
 {
     const char *value = getenv("ROWLOCK_URL");
-    if (cli->set.url_count > 0 || !value)
+    if (general.url_count > 0 || !value)
         return;
     cli->url_words = must_have(strdup(value));
-    cut_urls(&cli->set, cli->url_words);
+    cut_urls(cli->url_words);
 }
 
 bool is_quorum(const struct cli *cli)
 {
-    return cli->set.url_count > 1 && cli->member == 0;
+    return general.url_count > 1 && cli->member == 0;
 }
 
 int check_urls(const struct cli *cli)
 {
-    const struct settings *set = &cli->set;
     const char *from = cli->url_words ? "ROWLOCK_URL" : "--url";
     /* A script's variable was not set, most likely. A lock in the wrong database protects
      * nothing. */
-    for (int i = 0; i < set->url_count && i < URLS_MOST; i++)
-        if (!*set->urls[i])
+    for (int i = 0; i < general.url_count && i < URLS_MOST; i++)
+        if (!*general.urls[i])
             return usage_error(
                 cli, "%s is empty; give a URL, or leave it out for the embedded database", from);
-    if (set->url_count <= 1 || set->url_count == 3 || set->url_count == URLS_MOST)
+    if (general.url_count <= 1 || general.url_count == 3 || general.url_count == URLS_MOST)
         return EXIT_FINE;
     return usage_error(cli, "%s: %d URLs; give 1, or 3 or %d for a lock over independent databases",
-                       from, set->url_count, URLS_MOST);
+                       from, general.url_count, URLS_MOST);
 }
 
 /* ---------------------------------------------------------------- the embedded database */
@@ -88,21 +85,16 @@ int check_urls(const struct cli *cli)
 /* The URL of the embedded database. Free it. NULL: there is no home for it. */
 static char *embedded_url(void)
 {
-    static const char file[] = "/rowlock/locks.db";
     const char *state = getenv("XDG_STATE_HOME");
-    const char *home = getenv("HOME");
     const char *below = "";
     /* The specification of that variable says: ignore a relative path. */
     if (!state || state[0] != '/') {
-        state = home;
+        state = getenv("HOME");
         below = "/.local/state";
     }
     if (!state || state[0] != '/')
         return NULL;
-    size_t size = strlen(SCHEME) + strlen(state) + strlen(below) + sizeof file;
-    char *url = must_have(malloc(size));
-    snprintf(url, size, SCHEME "%s%s%s", state, below, file);
-    return url;
+    return new_text(SCHEME "%s%s/rowlock/locks.db", state, below);
 }
 
 static int folder_status(int failed)
@@ -127,13 +119,6 @@ static int make_folders(char *path)
 
 /* ---------------------------------------------------------------- a server that is away */
 
-static int opened(int result, const rowlock_error *error)
-{
-    if (result != ROWLOCK_OK)
-        complain("%s: %s", error->action, error->text);
-    return status_of_error(result, error);
-}
-
 /* Random, and longer from try to try: all hosts at once would overrun a server that starts. */
 static int pause_ms(int tries)
 {
@@ -144,41 +129,34 @@ static int pause_ms(int tries)
     return 1 + (random[0] << 8 | random[1]) % range;
 }
 
-static const char *server_of(const struct cli *cli)
+static bool is_away(int result, const rowlock_error *error)
 {
-    return is_quorum(cli) ? "a majority of the members" : "the server";
+    return result == ROWLOCK_ECONN || (result == ROWLOCK_EREADONLY && error->retryable);
 }
 
-bool wait_for_server(const struct cli *cli, int result, const rowlock_error *error, int *tries)
+int try_until_there(struct cli *cli, attempt *make, void *context, rowlock_error *error)
 {
-    bool is_away = result == ROWLOCK_ECONN || (result == ROWLOCK_EREADONLY && error->retryable);
-    if (!is_away || now_ms() >= cli->wait_until_ms)
-        return false;
-    if (*tries == 0)
-        complain("%s: %s is away; still waiting: %s", error->action, server_of(cli), error->text);
-    int64_t left_ms = cli->wait_until_ms - now_ms();
-    int pause = pause_ms((*tries)++);
-    poll(NULL, 0, pause < left_ms ? pause : (int)left_ms);
-    return true;
-}
-
-void say_back(const struct cli *cli, int *tries)
-{
-    if (*tries > 0)
-        complain("%s is back", server_of(cli));
-    *tries = 0;
+    const char *server = is_quorum(cli) ? "a majority of the members" : "the server";
+    int result;
+    int tries = 0;
+    while (is_away(result = make(cli, context, error), error) && now_ms() < cli->wait_until_ms) {
+        if (tries == 0)
+            complain("%s: %s is away; still waiting: %s", error->action, server, error->text);
+        pause_until(at_most(now_ms() + pause_ms(tries++), cli->wait_until_ms), -1);
+    }
+    if (result == ROWLOCK_OK && tries > 0)
+        complain("%s is back", server);
+    return result;
 }
 
 /* Connecting takes no longer than what is left of --wait. It may take a second even then: the
  * connection has the same time when it is made again. */
 static rowlock_db_options within_wait(const struct cli *cli, const rowlock_db_options *options)
 {
-    rowlock_db_options bounded = ROWLOCK_DB_OPTIONS_INIT;
+    rowlock_db_options bounded = *options;
     int64_t left_ms = cli->wait_until_ms - now_ms();
-    if (options)
-        bounded = *options;
-    if (cli->set.wait_ms > 0 && left_ms < CONNECT_MS)
-        bounded.connect_timeout_ms = left_ms > SHORTEST_CONNECT_MS ? left_ms : SHORTEST_CONNECT_MS;
+    if (cli->wait_until_ms > 0 && left_ms < CONNECT_MS)
+        bounded.connect_timeout_ms = within(left_ms, SHORTEST_CONNECT_MS, CONNECT_MS);
     return bounded;
 }
 
@@ -193,51 +171,45 @@ static void name_lock(const struct cli *cli, rowlock_error *error)
     memcpy(error->action, action, sizeof action);
 }
 
-static int open_database(struct cli *cli, const char *url, const rowlock_db_options *options,
-                         rowlock_error *error)
+static int open_once(struct cli *cli, void *context, rowlock_error *error)
 {
-    rowlock_db_options bounded = within_wait(cli, options);
-    if (is_quorum(cli))
-        return rowlock_db_open_quorum(cli->set.urls, (size_t)cli->set.url_count, &bounded, &cli->db,
-                                      error);
-    return rowlock_db_open(url, &bounded, &cli->db, error);
+    rowlock_db_options bounded = within_wait(cli, context);
+    int result = is_quorum(cli) ? rowlock_db_open_quorum(general.urls, (size_t)general.url_count,
+                                                         &bounded, &cli->db, error)
+                                : rowlock_db_open(cli->url, &bounded, &cli->db, error);
+    name_lock(cli, error);
+    return result;
 }
 
-static int open_keeper(struct cli *cli, const rowlock_db_options *options, rowlock_error *error)
+static int open_keeper_once(struct cli *cli, void *context, rowlock_error *error)
 {
-    if (is_quorum(cli))
-        return rowlock_keeper_open_quorum(cli->set.urls, (size_t)cli->set.url_count, options,
-                                          &cli->keeper, error);
-    return rowlock_keeper_open(cli->url, options, &cli->keeper, error);
+    int result = is_quorum(cli)
+                     ? rowlock_keeper_open_quorum(general.urls, (size_t)general.url_count, context,
+                                                  &cli->keeper, error)
+                     : rowlock_keeper_open(cli->url, context, &cli->keeper, error);
+    name_lock(cli, error);
+    return result;
+}
+
+static int open_patiently(struct cli *cli, attempt *make, const rowlock_db_options *options)
+{
+    rowlock_error error = ROWLOCK_ERROR_INIT;
+    rowlock_db_options copy = ROWLOCK_DB_OPTIONS_INIT;
+    if (options)
+        copy = *options;
+    int result = try_until_there(cli, make, &copy, &error);
+    return report_error(result, &error);
 }
 
 static int open_url(struct cli *cli, const char *url, const rowlock_db_options *options)
 {
-    rowlock_error error = ROWLOCK_ERROR_INIT;
-    int tries = 0;
-    int result;
-    do {
-        result = open_database(cli, url, options, &error);
-        name_lock(cli, &error);
-    } while (wait_for_server(cli, result, &error, &tries));
-    if (result == ROWLOCK_OK)
-        say_back(cli, &tries);
-    cli->url = must_have(strdup(url));
-    return opened(result, &error);
+    cli->url = new_text("%s", url);
+    return open_patiently(cli, open_once, options);
 }
 
 int connect_keeper(struct cli *cli, const rowlock_db_options *options)
 {
-    rowlock_error error = ROWLOCK_ERROR_INIT;
-    int tries = 0;
-    int result;
-    do {
-        result = open_keeper(cli, options, &error);
-        name_lock(cli, &error);
-    } while (wait_for_server(cli, result, &error, &tries));
-    if (result == ROWLOCK_OK)
-        say_back(cli, &tries);
-    return opened(result, &error);
+    return open_patiently(cli, open_keeper_once, options);
 }
 
 /* Is the file there? Sets cli->no_file. A command that does not need the file must not create
@@ -256,7 +228,7 @@ static int look_for_file(struct cli *cli, const char *path)
 /* Instead of the file, commands that only look get an empty database in memory. */
 static int open_empty(struct cli *cli, const char *path, const rowlock_db_options *options)
 {
-    if (!cli->set.print && !cli->set.quiet)
+    if (!(cli->command->creates && general.sql) && !general.quiet)
         complain("%s: there are no locks yet: '%s' does not exist; `rowlock install` or `rowlock "
                  "run` creates it",
                  cli->command->name, path);
@@ -281,7 +253,7 @@ static int make_file(struct cli *cli, char *url, const rowlock_db_options *optio
 
 static int open_file(struct cli *cli, char *url, const rowlock_db_options *options)
 {
-    if (cli->command->creates && !cli->set.print)
+    if (cli->command->creates && !general.sql)
         return make_file(cli, url, options);
     char *path = url + strlen(SCHEME);
     int status = look_for_file(cli, path);
@@ -305,8 +277,7 @@ static int open_embedded(struct cli *cli, const rowlock_db_options *options)
     if (status != EXIT_FINE || strcmp(cli->command->name, "check") == 0 ||
         strcmp(cli->command->name, "install") == 0)
         return status;
-    int result = rowlock_install(cli->db);
-    return result == ROWLOCK_OK ? EXIT_FINE : report_failure(cli, result);
+    return reported(cli, rowlock_install(cli->db));
 }
 
 /* ---------------------------------------------------------------- the library's log */
@@ -344,25 +315,25 @@ static void log_line(void *context, rowlock_log_level level, const char *line)
     const struct cli *cli = context;
     if (level == ROWLOCK_LOG_WARNING)
         keep_warning(line);
-    if (cli->set.verbose || (cli->waiting && level == ROWLOCK_LOG_WARNING))
+    if (general.verbose || (cli->waiting && level == ROWLOCK_LOG_WARNING))
         complain("%s", line);
 }
 
 void listen_to_library(struct cli *cli)
 {
-    rowlock_log_set(log_line, cli, cli->set.verbose ? ROWLOCK_LOG_INFO : ROWLOCK_LOG_WARNING);
+    rowlock_log_set(log_line, cli, general.verbose ? ROWLOCK_LOG_INFO : ROWLOCK_LOG_WARNING);
 }
 
 int connect_database(struct cli *cli, const rowlock_db_options *options)
 {
     listen_to_library(cli);
     signals_ignore_pipe();
-    if (cli->set.url_count == 0)
+    if (general.url_count == 0)
         return open_embedded(cli, options);
     int status = check_urls(cli);
     if (status != EXIT_FINE)
         return status;
-    return open_url(cli, cli->set.urls[cli->member ? cli->member - 1 : 0], options);
+    return open_url(cli, general.urls[cli->member ? cli->member - 1 : 0], options);
 }
 
 void disconnect_database(struct cli *cli)

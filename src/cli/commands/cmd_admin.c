@@ -1,29 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * install, check, sweep, break and raise-tokens: the commands for administrators. cmd_list.c looks
- * at locks.
+ * install, upgrade, break and raise-tokens: the commands for administrators.
  */
 #include "cli/commands/commands.h"
 
-#include "cli/commands/findings.h"
-#include "cli/print/json.h"
-#include "cli/run/signals.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-const int sweep_options[] = {OPT_OLDER_THAN, OPT_IDLE,    OPT_ONCE_OLDER_THAN,
-                             OPT_BATCH,      OPT_DRY_RUN, OPT_EVERY,
-                             OPT_QUIET,      OPT_JSON,    OPT_END};
-const int install_options[] = {OPT_PRINT, OPT_JSON, OPT_END};
-const int break_options[] = {OPT_IF_TOKEN, OPT_JSON, OPT_END};
-const int raise_options[] = {OPT_BY, OPT_NEW_IDENTITY, OPT_JSON, OPT_END};
-
-#define DEFAULT_RAISE 1000000
-#define DEFAULT_ONCE_AGE_MS (INT64_C(30) * 86400000)
-
 /* ---------------------------------------------------------------- install */
+
+static const struct option_row install_options[] = {
+    FLAG_OPTION("print", 0, "print the SQL for the database's shell; change nothing", general.sql),
+    JSON_OPTION,
+    OPTIONS_END,
+};
 
 static int print_sql(void *context, const char *sql, size_t length)
 {
@@ -31,318 +18,262 @@ static int print_sql(void *context, const char *sql, size_t length)
     return fwrite(sql, 1, length, stdout) != length;
 }
 
-int cmd_install(struct cli *cli)
+/* For install and upgrade. option: the one that prints SQL. */
+static int sql_settings(const struct cli *cli, const char *option)
 {
-    if (cli->set.print && cli->set.json)
-        return usage_error(cli, "--print and --json exclude each other");
-    int status = connect_database(cli, NULL);
-    if (status != EXIT_FINE)
+    int status = not_for_members(cli, general.sql,
+                                 "each member has its own SQL; give the --url of one member");
+    if (status == EXIT_FINE && general.sql && general.json)
+        return usage_error(cli, "%s and --json exclude each other", option);
+    return status;
+}
+
+static int run_install(struct cli *cli)
+{
+    int status = sql_settings(cli, "--print");
+    if (status != EXIT_FINE || (status = connect_database(cli, NULL)) != EXIT_FINE)
         return status;
-    if (cli->set.print) {
-        int printed = rowlock_install_script(cli->db, print_sql, NULL);
-        return printed == ROWLOCK_OK ? EXIT_FINE : report_failure(cli, printed);
-    }
+    if (general.sql)
+        return reported(cli, rowlock_install_script(cli->db, print_sql, NULL));
     int result = rowlock_install(cli->db);
     if (result != ROWLOCK_OK)
         return report_failure(cli, result);
-    if (cli->set.json) {
-        json_t *object = json_answer(cli);
-        json_put(object, "result", json_of_result(result));
-        json_print(object, 0);
-    } else {
-        print_member(cli);
-        puts("The tables are in place.");
-    }
+    if (general.json)
+        json_print(json_of_answer(cli, result), false);
+    else
+        say_member("The tables are in place.");
     return EXIT_FINE;
 }
 
-/* ---------------------------------------------------------------- check */
+const struct command install_command = {
+    "install",
+    "",
+    "create the tables",
+    "If the tables are there, it changes nothing. Without the privilege, let a DBA run what\n"
+    "--print prints: psql -v ON_ERROR_STOP=1 -f FILE, or mysql DATABASE < FILE.\n",
+    install_options,
+    0,
+    0,
+    true,
+    EACH_MEMBER,
+    run_install};
 
-/* Without a file there is only one thing to find. */
-static int find(const struct cli *cli, struct findings *findings)
-{
-    static const rowlock_finding missing = {.item = "tables",
-                                            .value = "the embedded database does not exist",
-                                            .advice = "run `rowlock install`",
-                                            .verdict = ROWLOCK_BAD};
-    if (!cli->no_file)
-        return rowlock_check(cli->db, findings_add, findings, NULL);
-    findings_add(findings, &missing);
-    return ROWLOCK_OK;
-}
+/* ---------------------------------------------------------------- upgrade */
 
-int cmd_check(struct cli *cli)
-{
-    struct findings findings;
-    char heading[16];
-    int status = connect_database(cli, NULL);
-    if (status != EXIT_FINE)
-        return status;
-    snprintf(heading, sizeof heading, "member %d", cli->member);
-    findings_begin(&findings, cli, cli->member ? heading : NULL);
-    int result = find(cli, &findings);
-    return findings_end(&findings, result == ROWLOCK_OK ? EXIT_FINE : report_failure(cli, result));
-}
+static bool dry_run;
 
-/* ---------------------------------------------------------------- sweep */
-
-struct sweeping {
-    const struct cli *cli;
-    /* One has been printed: the next begins with a comma. */
-    bool any;
-    /* Came meanwhile. */
-    int signal;
+static const struct option_row upgrade_options[] = {
+    FLAG_OPTION("dry-run", 0, "print what would be done; change nothing", dry_run),
+    FLAG_OPTION("sql", 0, "print the SQL for the database's shell; change nothing", general.sql),
+    JSON_OPTION,
+    OPTIONS_END,
 };
 
-/* JSON is written row by row: a million rows need no memory. */
-static void print_swept_json(struct sweeping *sweeping, const rowlock_grant *grant)
-{
-    json_t *object = json_of_grant(grant);
-    char *text = must_have(json_dumps(object, 0));
-    printf("%s\n  %s", sweeping->any ? "," : "", text);
-    free(text);
-    json_decref(object);
-    sweeping->any = true;
-}
+struct upgrading {
+    /* NULL: they are printed. */
+    json_t *steps;
+    int count;
+};
 
-static void print_swept(const struct cli *cli, const rowlock_grant *grant)
+static int on_step(void *context, const rowlock_upgrade_step *step)
 {
-    char ago[DURATION_TEXT_SIZE];
-    char *name = printable(grant->name);
-    char *holder = holder_text(grant);
-    duration_text(-grant->remaining_ms, ago);
-    print_member(cli);
-    printf("%s '%s', token %lld of %s, expired %s ago\n",
-           cli->set.dry_run ? "would remove" : "removed", name, (long long)grant->token, holder,
-           ago);
-    free(name);
-    free(holder);
-}
-
-static int on_swept(void *context, const rowlock_grant *grant)
-{
-    struct sweeping *sweeping = context;
-    const struct cli *cli = sweeping->cli;
-    if (cli->set.json)
-        print_swept_json(sweeping, grant);
-    else if (!cli->set.quiet)
-        print_swept(cli, grant);
-    int signal = cli->set.every_ms != UNSET && !sweeping->signal ? signals_next(0) : 0;
-    if (signal_ends(signal))
-        sweeping->signal = signal;
-    return sweeping->signal;
-}
-
-static void print_summary(const struct cli *cli, int result, const rowlock_sweep_report *report,
-                          int64_t keys)
-{
-    bool dry = cli->set.dry_run;
-    if (cli->set.json) {
-        json_t *name = json_of_result(result);
-        printf("], \"result\": \"%s\", \"dry_run\": %s, \"locks\": %lld, \"counters\": %lld, "
-               "\"waiters\": %lld, \"batches\": %lld, \"once\": %lld}\n",
-               json_string_value(name), dry ? "true" : "false", (long long)report->locks,
-               (long long)report->counters, (long long)report->waiters, (long long)report->batches,
-               (long long)keys);
-        json_decref(name);
-    } else if (!cli->set.quiet && result == ROWLOCK_OK) {
-        print_member(cli);
-        printf("%s%lld expired lock%s, %lld idle counter%s", dry ? "would remove " : "removed ",
-               (long long)report->locks, report->locks == 1 ? "" : "s", (long long)report->counters,
-               report->counters == 1 ? "" : "s");
-        /* A dry run does not look at tickets and keys. */
-        if (dry)
-            putchar('\n');
-        else
-            printf(", %lld ticket%s of dead waiters, %lld once key%s\n", (long long)report->waiters,
-                   report->waiters == 1 ? "" : "s", (long long)keys, keys == 1 ? "" : "s");
-    }
-}
-
-static int sweep_keys(struct cli *cli, int64_t *keys)
-{
-    const struct settings *set = &cli->set;
-    int64_t age_ms = set->once_older_than_ms;
-    if (set->dry_run || age_ms == NEVER)
-        return ROWLOCK_OK;
-    return rowlock_once_sweep(cli->db, age_ms == UNSET ? DEFAULT_ONCE_AGE_MS : age_ms,
-                              set->batch == UNSET ? 0 : (int32_t)set->batch, keys);
-}
-
-/* *signal gets the signal that came meanwhile, or 0. Returns the library's result. */
-static int sweep_once(struct cli *cli, int *signal)
-{
-    const struct settings *set = &cli->set;
-    struct sweeping sweeping = {.cli = cli};
-    rowlock_sweep_options options = ROWLOCK_SWEEP_OPTIONS_INIT;
-    rowlock_sweep_report report = ROWLOCK_SWEEP_REPORT_INIT;
-    options.older_than_ms = set->older_than_ms == UNSET ? 0 : set->older_than_ms;
-    options.idle_ms = set->idle_ms == UNSET ? 0 : set->idle_ms == NEVER ? -1 : set->idle_ms;
-    options.batch = set->batch == UNSET ? 0 : (int32_t)set->batch;
-    options.dry_run = set->dry_run;
-    /* Without a callback a sweep is faster. --every needs it: it looks for signals. */
-    options.each = set->quiet && set->every_ms == UNSET ? NULL : on_swept;
-    options.context = &sweeping;
-    if (set->json && cli->member)
-        printf("{\"member\": %d, \"removed\": [", cli->member);
-    else if (set->json)
-        printf("{\"removed\": [");
-    int64_t keys = 0;
-    int result = rowlock_sweep(cli->db, &options, &report);
-    if (result == ROWLOCK_OK)
-        result = sweep_keys(cli, &keys);
-    print_summary(cli, result, &report, keys);
-    /* finish_output() reports a failure. */
+    static const struct member members[] = {
+        {"what", WORDS, offsetof(rowlock_upgrade_step, what)},
+        {"sql", WORDS, offsetof(rowlock_upgrade_step, sql)},
+        {"done", BOOLEAN, offsetof(rowlock_upgrade_step, done)},
+        {"retries", SHORT_INTEGER, offsetof(rowlock_upgrade_step, retries)},
+        {"blocker", WORDS, offsetof(rowlock_upgrade_step, blocker)},
+        {.key = NULL},
+    };
+    struct upgrading *u = context;
+    bool waits = !step->done && step->retries > 0;
+    if (waits)
+        complain("upgrade: %s: waiting for other transactions%s%s", step->what,
+                 step->blocker[0] ? ": " : "", step->blocker);
+    else if (u->steps)
+        json_append(u->steps, json_of(members, step));
+    else if (general.sql)
+        printf("-- %s\n%s", step->what, step->sql);
+    else
+        say_member("%s: %s", step->done ? "done" : "to do", step->what);
     fflush(stdout);
-    *signal = sweeping.signal;
-    return result;
+    u->count += !waits;
+    return 0;
 }
 
-/* What may be over by the next sweep does not end --every. */
-static bool passes(const struct cli *cli)
+static void print_end(const struct cli *cli, const struct upgrading *u)
 {
-    rowlock_error error = ROWLOCK_ERROR_INIT;
-    rowlock_db_error(cli->db, &error);
-    return error.retryable || error.code == ROWLOCK_ECONN || error.code == ROWLOCK_EUNCERTAIN ||
-           error.code == ROWLOCK_EREADONLY;
-}
-
-static int sweep_every(struct cli *cli)
-{
-    int signal = 0;
-    signals_cancel(cli->db);
-    signal = signals_keep();
-    while (!signal) {
-        int64_t next_ms = now_ms() + cli->set.every_ms;
-        int result = sweep_once(cli, &signal);
-        int status = result == ROWLOCK_OK ? EXIT_FINE : report_failure(cli, result);
-        if (status != EXIT_FINE && !passes(cli))
-            return status;
-        /* There is no reader any more: finish_output() says so. */
-        if (ferror(stdout))
-            return EXIT_FINE;
-        while (!signal && now_ms() < next_ms) {
-            int64_t rest_ms = next_ms - now_ms();
-            int next = signals_next(rest_ms < 1000 ? rest_ms : 1000);
-            signal = signal_ends(next) ? next : 0;
-        }
+    if (general.json) {
+        json_t *object = json_of_answer(cli, ROWLOCK_OK);
+        json_put(object, "steps", u->steps);
+        json_print(object, false);
+    } else if (u->count == 0 && !general.sql) {
+        say_member("There is nothing to do.");
+    } else if (!dry_run && !general.sql) {
+        say_member("The tables are upgraded.");
     }
-    return EXIT_FINE;
 }
 
-int cmd_sweep(struct cli *cli)
+static int run_upgrade(struct cli *cli)
 {
-    int signal;
-    if (cli->set.quiet && cli->set.json)
-        return usage_error(cli, "--quiet and --json exclude each other");
-    int status = connect_database(cli, NULL);
-    if (status != EXIT_FINE)
+    struct upgrading u = {.count = 0};
+    rowlock_upgrade_options options = ROWLOCK_UPGRADE_OPTIONS_INIT;
+    int status = sql_settings(cli, "--sql");
+    if (status != EXIT_FINE || (status = connect_database(cli, NULL)) != EXIT_FINE)
         return status;
-    if (cli->set.every_ms != UNSET)
-        return sweep_every(cli);
-    int result = sweep_once(cli, &signal);
-    return result == ROWLOCK_OK ? EXIT_FINE : report_failure(cli, result);
+    if (general.json)
+        u.steps = must_have(json_array());
+    options.dry_run = dry_run || general.sql;
+    options.each = on_step;
+    options.context = &u;
+    int result = rowlock_upgrade(cli->db, &options);
+    if (result == ROWLOCK_OK)
+        print_end(cli, &u);
+    else
+        json_decref(u.steps);
+    return reported(cli, result);
 }
+
+const struct command upgrade_command = {
+    "upgrade",
+    "",
+    "bring the tables to the version of this command",
+    "Programs of this version and of the one before can use the tables meanwhile. It makes\n"
+    "routines again that are missing or have another body.\n"
+    "Exit status: 0 done; 75 other transactions kept the tables locked for a minute: run it\n"
+    "again.\n",
+    upgrade_options,
+    0,
+    0,
+    false,
+    EACH_MEMBER,
+    run_upgrade};
 
 /* ---------------------------------------------------------------- break */
 
+/* 0: any. */
+static int64_t if_token;
+
+static const struct option_row break_options[] = {
+    NUMBER_OPTION("if-token", 0, "only if the grant has this token", if_token, 1, INT64_MAX),
+    JSON_OPTION,
+    OPTIONS_END,
+};
+
 static void print_broken(const struct cli *cli, const rowlock_grant *grant)
 {
-    char left[DURATION_TEXT_SIZE];
-    if (cli->set.json) {
-        json_t *object = json_answer(cli);
-        json_put(object, "result", json_of_result(ROWLOCK_OK));
+    bool over = grant->remaining_ms < 0;
+    int64_t left_ms = over ? -grant->remaining_ms : grant->remaining_ms;
+    if (general.json) {
+        json_t *object = json_of_answer(cli, ROWLOCK_OK);
         json_put(object, "broken", json_of_grant(grant));
-        json_print(object, 0);
+        json_print(object, false);
         return;
     }
-    char *name = printable(grant->name);
-    char *holder = holder_text(grant);
-    bool over = grant->remaining_ms < 0;
-    duration_text(over ? -grant->remaining_ms : grant->remaining_ms, left);
-    print_member(cli);
-    printf("took '%s' from %s, token %lld; its lease %s %s%s\n", name, holder,
-           (long long)grant->token, over ? "ended" : "had", left, over ? " ago" : " left");
-    free(name);
-    free(holder);
+    say_member("took '%s' from %s, token %lld; its lease %s %s%s", grant->name,
+               holder_text(grant).text, (long long)grant->token, over ? "ended" : "had",
+               duration_text(left_ms).text, over ? " ago" : " left");
 }
 
 static int nothing_broken(const struct cli *cli)
 {
-    const char *name = cli->arguments[0];
-    if (cli->set.json) {
-        json_t *object = json_answer(cli);
-        json_put(object, "result", json_of_result(ROWLOCK_NONE));
-        json_print(object, 0);
-    }
-    if (cli->set.if_token != UNSET)
-        complain("break '%s': it has no holder with token %lld", name,
-                 (long long)cli->set.if_token);
+    if (general.json)
+        json_print(json_of_answer(cli, ROWLOCK_NONE), false);
+    if (if_token)
+        complain("break '%s': it has no holder with token %lld", cli->arguments[0],
+                 (long long)if_token);
     else
-        complain("break '%s': it has no holder", name);
+        complain("break '%s': it has no holder", cli->arguments[0]);
     return EXIT_NOTHING;
 }
 
 /* There are several holders: the caller must choose. */
-static void say_tokens(const struct cli *cli)
+static int say_token(void *context, const struct entry *entry)
 {
-    struct snapshot snapshot = {0};
-    const char *name = cli->arguments[0];
-    if (snapshot_grants(&snapshot, cli->db, name) != ROWLOCK_OK)
-        snapshot.grant_count = 0;
-    for (size_t i = 0; i < snapshot.grant_count; i++) {
-        const rowlock_grant *grant = &snapshot.grants[i];
-        char kind[KIND_TEXT_SIZE];
-        char *held = held_text(grant);
-        kind_text(grant->permits, kind);
-        complain("break '%s': for --if-token %lld: %s, %s", name, (long long)grant->token, kind,
-                 held);
-        free(held);
-    }
-    snapshot_free(&snapshot);
+    const struct cli *cli = context;
+    const rowlock_grant *grant = &entry->grant;
+    complain("break '%s': for --if-token %lld: %s, %s", cli->arguments[0], (long long)grant->token,
+             kind_text(grant->permits).text, held_text(grant).text);
+    return 0;
 }
 
-int cmd_break(struct cli *cli)
+static int run_break(struct cli *cli)
 {
     rowlock_grant broken = ROWLOCK_GRANT_INIT;
-    int64_t if_token = cli->set.if_token == UNSET ? 0 : cli->set.if_token;
-    int status = connect_database(cli, NULL);
-    if (status != EXIT_FINE)
+    int status = not_for_members(cli, if_token == 0,
+                                 "give --if-token, so that all members take the same grant away; "
+                                 "`rowlock show` prints the token");
+    if (status != EXIT_FINE || (status = connect_database(cli, NULL)) != EXIT_FINE)
         return status;
     int result = rowlock_break(cli->db, cli->arguments[0], if_token, &broken);
     if (result == ROWLOCK_NONE)
         return nothing_broken(cli);
-    if (result != ROWLOCK_OK)
-        status = report_failure(cli, result);
+    if (result == ROWLOCK_OK)
+        print_broken(cli, &broken);
+    status = reported(cli, result);
     if (result == ROWLOCK_EINVAL && if_token == 0)
-        say_tokens(cli);
-    if (result != ROWLOCK_OK)
-        return status;
-    print_broken(cli, &broken);
-    return EXIT_FINE;
+        (void)!list_entries(cli->db, cli->arguments[0], false, say_token, cli);
+    return status;
 }
+
+const struct command break_command = {
+    "break",
+    "NAME",
+    "take a lock away from its holder",
+    "The holder's token is out of date from now on. The holder learns it at its next renewal.\n"
+    "Exit status: 0 taken away; 1 the lock has no holder, or the holder has another token.\n",
+    break_options,
+    1,
+    1,
+    false,
+    EACH_MEMBER,
+    run_break};
 
 /* ---------------------------------------------------------------- raise-tokens */
 
-int cmd_raise_tokens(struct cli *cli)
+static int64_t raise_by = 1000000;
+static bool new_identity;
+
+static const struct option_row raise_options[] = {
+    NUMBER_OPTION("by", 0, "how far above the highest token (1000000)", raise_by, 1,
+                  INT64_C(1000000000000000)),
+    FLAG_OPTION("new-identity", 0, "also give a restored copy a new identity", new_identity),
+    JSON_OPTION,
+    OPTIONS_END,
+};
+
+static int run_raise_tokens(struct cli *cli)
 {
     int64_t highest = 0;
     int status = connect_database(cli, NULL);
     if (status != EXIT_FINE)
         return status;
-    int result =
-        rowlock_raise_tokens(cli->db, cli->set.by == UNSET ? DEFAULT_RAISE : cli->set.by, &highest);
-    if (result == ROWLOCK_OK && cli->set.new_identity)
+    int result = rowlock_raise_tokens(cli->db, raise_by, &highest);
+    if (result == ROWLOCK_OK && new_identity)
         result = rowlock_new_identity(cli->db);
     if (result != ROWLOCK_OK)
         return report_failure(cli, result);
-    if (cli->set.json) {
-        json_t *object = must_have(json_object());
-        json_put(object, "result", json_of_result(result));
+    if (general.json) {
+        json_t *object = json_of_answer(cli, result);
         json_put_integer(object, "highest", highest);
-        json_print(object, 0);
+        json_print(object, false);
     } else {
         printf("%lld\n", (long long)highest);
     }
     return EXIT_FINE;
 }
+
+const struct command raise_command = {
+    "raise-tokens",
+    "",
+    "raise all tokens after a failover or a restore",
+    "Run it after a failover to a replica that may lack the newest grants, or after restoring a\n"
+    "backup, before locks are used again. N must be larger than the number of grants that may\n"
+    "be missing. It prints the new highest token. Later tokens are above it. Grants go on, but\n"
+    "their holders are fenced out.\n",
+    raise_options,
+    0,
+    0,
+    true,
+    ONE_DATABASE,
+    run_raise_tokens};

@@ -4,91 +4,75 @@
  */
 #include "cli/commands/commands.h"
 
-#include "cli/print/json.h"
-#include "cli/commands/snapshot.h"
-#include "cli/print/columns.h"
-
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-const int json_options[] = {OPT_JSON, OPT_END};
-const int list_options[] = {OPT_WAITERS, OPT_NAMES, OPT_JSON, OPT_END};
+/* ---------------------------------------------------------------- list */
+
+static bool waiters, names;
+
+static const struct option_row list_options[] = {
+    FLAG_OPTION("waiters", 0, "show the waiters instead of the grants", waiters),
+    FLAG_OPTION("names", 0, "print only the names of the locks, each once", names),
+    JSON_OPTION,
+    OPTIONS_END,
+};
 
 /* Row by row: there may be more rows than memory. */
 struct listing {
-    bool json;
-    bool names;
     bool any;
-    /* With names: the last one. May be NULL. */
-    char *last;
+    /* The name of the last row. */
+    char last[256];
     struct table table;
 };
 
 /* The rows come in the order of names. */
-static void print_name(struct listing *listing, const char *name)
-{
-    if (listing->last && strcmp(listing->last, name) == 0)
-        return;
-    free(listing->last);
-    listing->last = must_have(strdup(name));
-    char *safe = printable(name);
-    puts(safe);
-    free(safe);
-}
-
-static int on_grant(void *context, const rowlock_grant *grant)
+static int on_entry(void *context, const struct entry *entry)
 {
     struct listing *listing = context;
-    if (listing->names)
-        print_name(listing, grant->name);
-    else if (listing->json)
-        json_print_element(json_of_grant(grant), !listing->any);
-    else
-        table_add_grant(&listing->table, grant);
+    const char *name = OF_ENTRY(entry, name);
+    if (names && (!listing->any || strcmp(listing->last, name) != 0))
+        say("%s", name);
+    else if (general.json)
+        json_print_element(json_of_entry(entry), !listing->any);
+    else if (!names)
+        table_add_entry(&listing->table, entry);
     listing->any = true;
-    return ferror(stdout);
-}
-
-static int on_waiter(void *context, const rowlock_waiter *waiter)
-{
-    struct listing *listing = context;
-    if (listing->names)
-        print_name(listing, waiter->name);
-    else if (listing->json)
-        json_print_element(json_of_waiter(waiter), !listing->any);
-    else
-        table_add_waiter(&listing->table, waiter);
-    listing->any = true;
+    snprintf(listing->last, sizeof listing->last, "%s", name);
     return ferror(stdout);
 }
 
 /* After a failure in the middle, the JSON array is left without an end. */
-int cmd_list(struct cli *cli)
+static int run_list(struct cli *cli)
 {
-    struct listing listing = {.json = cli->set.json, .names = cli->set.names};
-    int result;
-    if (listing.names && listing.json)
+    struct listing listing = {.table = entry_table(waiters)};
+    if (names && general.json)
         return usage_error(cli, "--names and --json exclude each other");
     int status = connect_database(cli, NULL);
     if (status != EXIT_FINE)
         return status;
-    if (cli->set.waiters) {
-        table_begin_waiters(&listing.table);
-        result = rowlock_list_waiters(cli->db, NULL, on_waiter, &listing);
-    } else {
-        table_begin_grants(&listing.table);
-        result = rowlock_list(cli->db, NULL, on_grant, &listing);
-    }
-    if (result == ROWLOCK_OK && listing.json)
+    int result = list_entries(cli->db, NULL, waiters, on_entry, &listing);
+    if (result == ROWLOCK_OK && general.json)
         json_print_end(!listing.any);
-    free(listing.last);
-    if (!listing.json && !listing.names && (result == ROWLOCK_OK || listing.any))
+    else if (!general.json && !names && (result == ROWLOCK_OK || listing.any))
         table_end(&listing.table);
-    return result == ROWLOCK_OK ? EXIT_FINE : report_failure(cli, result);
+    return reported(cli, result);
 }
 
-/* ---------------------------------------------------------------- one lock */
+const struct command list_command = {"list",
+                                     "",
+                                     "show all grants, or all waiters",
+                                     "Expired grants are shown until a sweep.\n",
+                                     list_options,
+                                     0,
+                                     0,
+                                     false,
+                                     QUORUM,
+                                     run_list};
+
+/* ---------------------------------------------------------------- show */
+
+static const struct option_row show_options[] = {JSON_OPTION, OPTIONS_END};
 
 struct history {
     /* The name has a token counter. */
@@ -97,101 +81,75 @@ struct history {
     int64_t granted_us;
 };
 
-static void print_field(const char *field, const char *value)
-{
-    char *safe = printable(value);
-    printf("%-12s %s\n", field, safe);
-    free(safe);
-}
-
-static void print_time(const char *field, int64_t us, const char *rest)
-{
-    json_t *object = must_have(json_object());
-    json_put_time(object, "time", us);
-    printf("%-12s %s%s%s\n", field, json_string_value(json_object_get(object, "time_at")),
-           *rest ? ", " : "", rest);
-    json_decref(object);
-}
-
 static void print_grant(const rowlock_grant *grant)
 {
-    char text[80], age[DURATION_TEXT_SIZE];
-    char *holder = holder_text(grant);
-    printf("%-12s %lld\n", "token", (long long)grant->token);
-    kind_text(grant->permits, text);
-    printf("%-12s %s\n", "kind", text);
-    printf("%-12s %s\n", "held by", holder);
-    free(holder);
-    print_field("owner", grant->owner);
-    duration_text(grant_age_ms(grant), age);
-    snprintf(text, sizeof text, "%s ago", age);
-    print_time("acquired", grant->acquired_us, text);
-    lease_text(grant->remaining_ms, text, sizeof text);
-    print_time("lease until", grant->expires_us, text);
-    duration_text(grant->ttl_ms, text);
-    printf("%-12s %s, renewed %lld times\n", "lease of", text, (long long)grant->renewals);
+    say("%-12s %lld", "token", (long long)grant->token);
+    say("%-12s %s", "kind", kind_text(grant->permits).text);
+    say("%-12s %s", "held by", holder_text(grant).text);
+    say("%-12s %s", "owner", grant->owner);
+    say("%-12s %s, %s ago", "acquired", time_text(grant->acquired_us).text,
+        duration_text(grant_age_ms(grant)).text);
+    say("%-12s %s, %s", "lease until", time_text(grant->expires_us).text,
+        lease_text(grant->remaining_ms).text);
+    say("%-12s %s, renewed %lld times", "lease of", duration_text(grant->ttl_ms).text,
+        (long long)grant->renewals);
     if (grant->note[0])
-        print_field("note", grant->note);
+        say("%-12s %s", "note", grant->note);
 }
 
 /* "waiter       2. sh[4711]@web1, for 12s, wants shared" */
-static void print_waiter(const rowlock_waiter *waiter)
+static void print_waiter(const struct entry *entry)
 {
-    char position[24] = "gone", kind[KIND_TEXT_SIZE], waited[DURATION_TEXT_SIZE];
-    char *who = waiter_text(waiter);
-    char *note = printable(waiter->note);
-    if (waiter->position)
-        snprintf(position, sizeof position, "%d.", waiter->position);
-    kind_text(waiter->permits, kind);
-    duration_text(waiter->waited_ms, waited);
-    printf("%-12s %s %s, for %s, wants %s%s%s\n", "waiter", position, who, waited, kind,
-           note[0] ? ": " : "", note);
-    free(who);
-    free(note);
+    const rowlock_waiter *waiter = &entry->waiter;
+    char *position = cell_of(entry, CELL_STATE, 0);
+    say("%-12s %s %s, for %s, wants %s%s%s", "waiter", position,
+        process_text(waiter->program, waiter->pid, waiter->host).text,
+        duration_text(waiter->waited_ms).text, kind_text(waiter->permits).text,
+        waiter->note[0] ? ": " : "", waiter->note);
+    free(position);
 }
 
 static void print_lock(const char *name, const struct snapshot *snapshot,
                        const struct history *history)
 {
-    char text[80];
-    print_field("name", name);
-    if (snapshot->grant_count == 0)
+    say("%-12s %s", "name", name);
+    if (snapshot->grants == 0)
         puts("held by      -");
-    for (size_t i = 0; i < snapshot->grant_count; i++)
-        print_grant(&snapshot->grants[i]);
-    for (size_t i = 0; i < snapshot->waiter_count; i++)
-        print_waiter(&snapshot->waiters[i]);
-    if (history->known) {
-        snprintf(text, sizeof text, "token %lld", (long long)history->token);
-        print_time("last grant", history->granted_us, text);
+    for (size_t i = 0; i < snapshot->count; i++) {
+        if (snapshot->entries[i].waits)
+            print_waiter(&snapshot->entries[i]);
+        else
+            print_grant(&snapshot->entries[i].grant);
     }
+    if (history->known)
+        say("%-12s %s, token %lld", "last grant", time_text(history->granted_us).text,
+            (long long)history->token);
 }
 
 static void print_lock_json(const char *name, const struct snapshot *snapshot,
                             const struct history *history)
 {
     json_t *object = must_have(json_object());
-    json_put(object, "name", json_of_text(name));
-    json_put(object, "grants", json_of_grants(snapshot));
-    json_put(object, "waiters", json_of_waiters(snapshot));
+    json_put_text(object, "name", name);
+    json_put(object, "grants", json_of_entries(snapshot, false));
+    json_put(object, "waiters", json_of_entries(snapshot, true));
     json_put(object, "last_token", history->known ? json_integer(history->token) : json_null());
     if (history->known)
         json_put_time(object, "last_granted", history->granted_us);
-    json_print(object, 0);
+    json_print(object, false);
 }
 
 static int look_up(struct cli *cli, struct snapshot *snapshot, struct history *history)
 {
     const char *name = cli->arguments[0];
     int result = snapshot_take(snapshot, cli->db, name);
-    if (result != ROWLOCK_OK)
-        return report_failure(cli, result);
-    result = rowlock_last_grant(cli->db, name, &history->token, &history->granted_us);
+    if (result == ROWLOCK_OK)
+        result = rowlock_last_grant(cli->db, name, &history->token, &history->granted_us);
     history->known = result == ROWLOCK_OK;
-    return result == ROWLOCK_OK || result == ROWLOCK_NONE ? EXIT_FINE : report_failure(cli, result);
+    return result == ROWLOCK_NONE ? EXIT_FINE : reported(cli, result);
 }
 
-int cmd_show(struct cli *cli)
+static int run_show(struct cli *cli)
 {
     struct snapshot snapshot = {0};
     struct history history = {0};
@@ -199,17 +157,26 @@ int cmd_show(struct cli *cli)
     int status = connect_database(cli, NULL);
     if (status == EXIT_FINE)
         status = look_up(cli, &snapshot, &history);
-    bool known = snapshot.grant_count > 0 || snapshot.waiter_count > 0 || history.known;
-    if (status == EXIT_FINE) {
-        if (cli->set.json)
-            print_lock_json(name, &snapshot, &history);
-        else if (known)
-            print_lock(name, &snapshot, &history);
-        else
-            complain("show '%s': there is no such lock: no grant, no waiter, no last token", name);
-        if (!known)
-            status = EXIT_NOTHING;
-    }
+    if (status == EXIT_FINE && snapshot.count == 0 && !history.known)
+        status = EXIT_NOTHING;
+    if (general.json && (status == EXIT_FINE || status == EXIT_NOTHING))
+        print_lock_json(name, &snapshot, &history);
+    else if (status == EXIT_FINE)
+        print_lock(name, &snapshot, &history);
+    else if (status == EXIT_NOTHING)
+        complain("show '%s': there is no such lock: no grant, no waiter, no last token", name);
     snapshot_free(&snapshot);
     return status;
 }
+
+const struct command show_command = {
+    "show",
+    "NAME",
+    "show everything about one lock",
+    "Exit status: 0 the lock has a grant, waiters or a last token; 1 the name is not known.\n",
+    show_options,
+    1,
+    1,
+    false,
+    QUORUM,
+    run_show};

@@ -4,21 +4,25 @@
  */
 #include "cli/commands/commands.h"
 
-#include "cli/print/metrics.h"
-
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-const int metrics_options[] = {OPT_MATCH_NAMES, OPT_TEXTFILE, OPT_END};
+static const char *match, *textfile;
+
+static const struct option_row options[] = {
+    OPTION("match", 0, "GLOB", "also for each name like GLOB; * any text, ? a character", TEXT,
+           match),
+    OPTION("textfile", 0, "FILE", "write FILE, for the node exporter, as a whole", TEXT, textfile),
+    OPTIONS_END,
+};
 
 /* What one database has answered. */
 struct reading {
     /* 0: there is one database. */
     int member;
-    bool up;
-    bool checked;
-    rowlock_verdict worst;
+    int64_t up;
+    /* UNSET: not known. */
+    int64_t worst;
     rowlock_figures figures;
     rowlock_name_figures *names;
     size_t name_count;
@@ -40,19 +44,21 @@ static int keep_name(void *context, const rowlock_name_figures *figures)
 
 static int ask(struct cli *cli, struct reading *r)
 {
-    int result = rowlock_check(cli->db, NULL, NULL, &r->worst);
-    r->checked = result == ROWLOCK_OK;
+    rowlock_verdict worst;
+    int result = rowlock_check(cli->db, NULL, NULL, &worst);
+    r->worst = result == ROWLOCK_OK ? (int64_t)worst : UNSET;
     if (result == ROWLOCK_OK)
         result = rowlock_measure(cli->db, &r->figures);
-    if (result == ROWLOCK_OK && cli->set.match)
-        result = rowlock_measure_names(cli->db, cli->set.match, keep_name, r);
+    if (result == ROWLOCK_OK && match)
+        result = rowlock_measure_names(cli->db, match, keep_name, r);
     r->up = result == ROWLOCK_OK;
-    return r->up ? EXIT_FINE : report_failure(cli, result);
+    return reported(cli, result);
 }
 
 static int read_database(struct cli *cli, struct reading *r)
 {
     r->figures = (rowlock_figures)ROWLOCK_FIGURES_INIT;
+    r->worst = UNSET;
     int status = connect_database(cli, NULL);
     if (status == EXIT_FINE)
         status = cli->no_file ? EXIT_UNFIT : ask(cli, r);
@@ -65,11 +71,11 @@ static int read_members(struct cli *cli, struct reading *readings, int count)
     int worst = EXIT_FINE;
     for (int i = 0; i < count; i++) {
         readings[i].member = cli->member = i + 1;
-        complain_for_member(cli->member);
+        speak_for_member(cli->member);
         int status = read_database(cli, &readings[i]);
         worst = status > worst ? status : worst;
     }
-    complain_for_member(0);
+    speak_for_member(0);
     return worst;
 }
 
@@ -84,10 +90,15 @@ struct row {
     enum unit unit;
 };
 
-#define OF(member) offsetof(rowlock_figures, member)
+#define OF(member) offsetof(struct reading, figures.member)
 
 /* The samples of one metric stand together. */
 static const struct row rows[] = {
+    {"rowlock_up", "gauge", "1: the tables could be read. 0: they could not.", "",
+     offsetof(struct reading, up), COUNT},
+    {"rowlock_check_worst", "gauge",
+     "The worst finding of rowlock check. 0: fine. 1: warning. 2: bad.", "",
+     offsetof(struct reading, worst), COUNT},
     {"rowlock_schema_version", "gauge", "The version of the tables.", "", OF(version), COUNT},
     {"rowlock_locks", "gauge",
      "Grants in the table. State expired: the lease is over, and the row waits for a sweep.",
@@ -142,17 +153,22 @@ static const struct row name_rows[] = {
 #undef OF
 #define ROWS(rows) (sizeof(rows) / sizeof(rows)[0])
 
-static int64_t number_at(const void *figures, const struct row *row)
+static int64_t number_at(const void *from, const struct row *row)
 {
     int64_t number;
-    memcpy(&number, (const char *)figures + row->offset, sizeof number);
+    memcpy(&number, (const char *)from + row->offset, sizeof number);
     return number;
 }
 
-/* What never happened has no time. As 0 it would be drawn in 1970. */
+/* What never happened has no time. As 0 it would be drawn in 1970. Whether the tables could be read
+ * is known, and so is what the check found before. */
 static bool has_sample(const struct reading *r, const struct row *row)
 {
-    return r->up && (row->unit != MICROSECONDS || number_at(&r->figures, row) != 0);
+    int64_t number = number_at(r, row);
+    if (row->offset == offsetof(struct reading, up) ||
+        row->offset == offsetof(struct reading, worst))
+        return number != UNSET;
+    return r->up && (row->unit != MICROSECONDS || number != 0);
 }
 
 static void print_row(FILE *out, const struct row *row, const struct reading *r, int count)
@@ -161,8 +177,8 @@ static void print_row(FILE *out, const struct row *row, const struct reading *r,
         metrics_begin(out, row->metric, row->type, row->help);
     for (int i = 0; i < count; i++)
         if (has_sample(&r[i], row))
-            metrics_sample(out, row->metric, r[i].member, NULL, row->labels,
-                           number_at(&r[i].figures, row), row->unit);
+            metrics_sample(out, row->metric, r[i].member, NULL, row->labels, number_at(&r[i], row),
+                           row->unit);
 }
 
 static void print_name_row(FILE *out, const struct row *row, const struct reading *r, int count)
@@ -174,34 +190,20 @@ static void print_name_row(FILE *out, const struct row *row, const struct readin
                            number_at(&r[i].names[n], row), row->unit);
 }
 
-static void print_all(FILE *out, const struct cli *cli, const struct reading *r, int count)
-{
-    metrics_begin(out, "rowlock_up", "gauge", "1: the tables could be read. 0: they could not.");
-    for (int i = 0; i < count; i++)
-        metrics_sample(out, "rowlock_up", r[i].member, NULL, "", r[i].up, COUNT);
-    metrics_begin(out, "rowlock_check_worst", "gauge",
-                  "The worst finding of rowlock check. 0: fine. 1: warning. 2: bad.");
-    for (int i = 0; i < count; i++)
-        if (r[i].checked)
-            metrics_sample(out, "rowlock_check_worst", r[i].member, NULL, "", (int64_t)r[i].worst,
-                           COUNT);
-    for (size_t i = 0; i < ROWS(rows); i++)
-        print_row(out, &rows[i], r, count);
-    for (size_t i = 0; cli->set.match && i < ROWS(name_rows); i++)
-        print_name_row(out, &name_rows[i], r, count);
-}
-
 /* A file is written whatever was found, so that an alert can see it. A mistake of the caller, such
  * as a URL that cannot be, is told by the exit status too. */
-static int give(const struct cli *cli, const struct reading *readings, int count, int status)
+static int give(const struct reading *readings, int count, int status)
 {
     char *text = NULL;
     size_t length = 0;
-    FILE *out = must_have(open_memstream(&text, &length));
-    print_all(out, cli, readings, count);
-    must_have(fclose(out) == 0 ? text : NULL);
-    if (cli->set.textfile) {
-        int written = metrics_write(cli->set.textfile, text, length);
+    FILE *out = open_text(&text, &length);
+    for (size_t i = 0; i < ROWS(rows); i++)
+        print_row(out, &rows[i], readings, count);
+    for (size_t i = 0; match && i < ROWS(name_rows); i++)
+        print_name_row(out, &name_rows[i], readings, count);
+    closed_text(out, &text);
+    if (textfile) {
+        int written = metrics_write(textfile, text, length);
         status = written == EXIT_FINE && status == EXIT_USAGE ? status : written;
     } else {
         fwrite(text, 1, length, stdout);
@@ -210,18 +212,35 @@ static int give(const struct cli *cli, const struct reading *readings, int count
     return status;
 }
 
-int cmd_metrics(struct cli *cli)
+static int run_metrics(struct cli *cli)
 {
     struct reading readings[URLS_MOST] = {{0}};
     int status = check_urls(cli);
     if (status != EXIT_FINE)
         return status;
-    if (cli->set.match && (!*cli->set.match || strlen(cli->set.match) > 255))
+    if (match && (!*match || strlen(match) > 255))
         return usage_error(cli, "--match: the pattern must have 1 to 255 bytes");
-    int count = is_quorum(cli) ? cli->set.url_count : 1;
+    int count = is_quorum(cli) ? general.url_count : 1;
     status = count > 1 ? read_members(cli, readings, count) : read_database(cli, readings);
-    status = give(cli, readings, count, status);
+    status = give(readings, count, status);
     for (int i = 0; i < count; i++)
         free(readings[i].names);
     return status;
 }
+
+const struct command metrics_command = {
+    "metrics",
+    "",
+    "print figures for Prometheus",
+    "One line for each number: locks, waiters, once keys, the last sweep, the worst finding of\n"
+    "check. rowlock_up is 0 if the tables could not be read. With several URLs the label member\n"
+    "says which one it is.\n"
+    "- --match: also held, remaining, waiters, grants and so on, with the label name.\n"
+    "- --textfile: the exit status is 0 if FILE is written, also while the database is away.\n"
+    "  Without it the exit status is 0 only if the tables could be read.\n",
+    options,
+    0,
+    0,
+    false,
+    QUORUM,
+    run_metrics};

@@ -4,41 +4,55 @@
  */
 #include "cli/commands/commands.h"
 
-#include "cli/print/json.h"
-#include "cli/run/claim.h"
-#include "cli/print/columns.h"
+#include "cli/run/run.h"
 
 #include <fnmatch.h>
 #include <locale.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-const int once_options[] = {OPT_MATCH, OPT_JSON, OPT_END};
+/* NULL: all of them. */
+static const char *match;
+
+static const struct option_row options[] = {
+    OPTION("match", 0, "GLOB", "only keys whose 'NAME KEY' matches this pattern", TEXT, match),
+    JSON_OPTION,
+    OPTIONS_END,
+};
 
 /* ---------------------------------------------------------------- a key */
 
-/* names: NULL for a key of a program. Such a program may claim without a token. */
-static const char *state_of(const rowlock_once_record *record, const char *names)
+struct key {
+    /* NULL: a program has claimed it. Such a program may claim without a token. */
+    char *names;
+    /* Of the run. */
+    const char *key;
+    const char *state;
+    rowlock_once_record record;
+};
+
+static const char *state_of(const struct key *key)
 {
-    if (record->done)
+    if (key->record.done)
         return "done";
-    if (names && once_has_failed(record))
+    if (key->names && once_has_failed(&key->record))
         return "failed";
-    return record->remaining_ms > 0 ? "in progress" : "given up";
+    return key->record.remaining_ms > 0 ? "in progress" : "given up";
 }
 
-static json_t *object_of(const rowlock_once_record *record, const char *names, const char *key)
+static json_t *json_of_key(const struct key *key)
 {
-    json_t *object = must_have(json_object());
-    json_put(object, "name", names ? json_of_text(names) : json_null());
-    json_put(object, "key", json_of_text(key));
-    json_put(object, "state", json_of_text(state_of(record, names)));
-    json_put_integer(object, "token", record->token);
-    json_put_time(object, "changed", record->changed_us);
-    json_put_integer(object, "age_ms", record->age_ms);
-    json_put_integer(object, "remaining_ms", record->remaining_ms);
-    return object;
+    static const struct member members[] = {
+        {"name", WORDS, offsetof(struct key, names)},
+        {"key", WORDS, offsetof(struct key, key)},
+        {"state", WORDS, offsetof(struct key, state)},
+        {"token", INTEGER, offsetof(struct key, record.token)},
+        {"changed", TIME, offsetof(struct key, record.changed_us)},
+        {"age_ms", INTEGER, offsetof(struct key, record.age_ms)},
+        {"remaining_ms", INTEGER, offsetof(struct key, record.remaining_ms)},
+        {.key = NULL},
+    };
+    return json_of(members, key);
 }
 
 /* ---------------------------------------------------------------- runs */
@@ -46,7 +60,7 @@ static json_t *object_of(const rowlock_once_record *record, const char *names, c
 /* A key that is in progress, and whether the lock of its run is still held. A run that was killed
  * leaves its claim, whose time is that of the longest run. */
 struct run {
-    char *key;
+    char key[256];
     int64_t token;
     bool holds;
 };
@@ -62,13 +76,15 @@ static int note_run(void *context, const rowlock_once_record *record)
     if (record->done || record->token == 0)
         return 0;
     runs->each = must_have(realloc(runs->each, (runs->count + 1) * sizeof *runs->each));
-    runs->each[runs->count++] = (struct run){must_have(strdup(record->key)), record->token, false};
+    struct run *run = &runs->each[runs->count++];
+    *run = (struct run){.token = record->token};
+    memcpy(run->key, record->key, sizeof run->key);
     return 0;
 }
 
 static int note_grant(void *context, const rowlock_grant *grant)
 {
-    struct runs *runs = context;
+    const struct runs *runs = context;
     for (size_t i = 0; i < runs->count; i++) {
         struct run *run = &runs->each[i];
         if (run->token == grant->token && grant->remaining_ms > 0 &&
@@ -78,227 +94,196 @@ static int note_grant(void *context, const rowlock_grant *grant)
     return 0;
 }
 
-static void free_runs(struct runs *runs)
+/* The time of a claim without a run is over. */
+static void end_without_run(const struct runs *runs, rowlock_once_record *record)
 {
-    for (size_t i = 0; i < runs->count; i++)
-        free(runs->each[i].key);
-    free(runs->each);
+    for (size_t i = 0; i < runs->count && !record->done; i++) {
+        const struct run *run = &runs->each[i];
+        if (!run->holds && run->token == record->token && strcmp(run->key, record->key) == 0)
+            record->remaining_ms = at_most(record->remaining_ms, 0);
+    }
+}
+
+/* ---------------------------------------------------------------- looking at them */
+
+typedef int each_key(void *context, const struct key *key);
+
+struct looking {
+    struct runs runs;
+    each_key *each;
+    void *context;
+};
+
+static int on_record(void *context, const rowlock_once_record *record)
+{
+    const struct looking *looking = context;
+    struct key key = {.record = *record};
+    key.key = record->key;
+    key.names = once_names(record->key, &key.key);
+    end_without_run(&looking->runs, &key.record);
+    key.state = state_of(&key);
+    int stop = looking->each(looking->context, &key);
+    free(key.names);
+    return stop;
 }
 
 /* A run ends its key before its lock. So keys are read, then grants, then keys again: what is in
  * progress then, as at first, and was not held between, has no run. */
-static int list_with_runs(const struct cli *cli, const char *prefix, struct runs *runs,
-                          int (*each)(void *context, const rowlock_once_record *record),
-                          void *context)
+static int look_at_keys(const struct cli *cli, const char *prefix, each_key *each, void *context)
 {
-    int result = rowlock_once_list(cli->db, prefix, note_run, runs);
-    if (result == ROWLOCK_OK && runs->count)
-        result = rowlock_list(cli->db, NULL, note_grant, runs);
+    struct looking looking = {.each = each, .context = context};
+    int result = rowlock_once_list(cli->db, prefix, note_run, &looking.runs);
+    if (result == ROWLOCK_OK && looking.runs.count)
+        result = rowlock_list(cli->db, NULL, note_grant, &looking.runs);
     if (result == ROWLOCK_OK)
-        result = rowlock_once_list(cli->db, prefix, each, context);
+        result = rowlock_once_list(cli->db, prefix, on_record, &looking);
+    free(looking.runs.each);
     return result;
-}
-
-/* The time of a claim without a run is over. */
-static rowlock_once_record with_run(const struct runs *runs, const rowlock_once_record *record)
-{
-    rowlock_once_record known = *record;
-    for (size_t i = 0; i < runs->count && !record->done; i++) {
-        const struct run *run = &runs->each[i];
-        if (!run->holds && run->token == record->token && strcmp(run->key, record->key) == 0 &&
-            known.remaining_ms > 0)
-            known.remaining_ms = 0;
-    }
-    return known;
 }
 
 /* ---------------------------------------------------------------- list */
 
-struct keys {
-    bool json;
-    /* NULL: all of them. */
-    const char *match;
-    long count;
+struct listing {
+    bool any;
     struct table table;
-    struct runs runs;
 };
 
 /* "NAME KEY", as people write it. A key of a program has no name. */
-static bool matches(const char *pattern, const char *names, const char *key)
+static bool matches(const struct key *key)
 {
-    char text[900];
-    snprintf(text, sizeof text, "%s%s%s", names ? names : "", names ? " " : "", key);
-    return fnmatch(pattern, text, 0) == 0;
+    char *text = key->names ? new_text("%s %s", key->names, key->key) : new_text("%s", key->key);
+    bool is = fnmatch(match, text, 0) == 0;
+    free(text);
+    return is;
 }
 
-static void add_row(struct keys *keys, const rowlock_once_record *record, const char *names,
-                    const char *key)
+static void add_row(struct table *table, const struct key *key)
 {
-    char age[DURATION_TEXT_SIZE];
-    char token[24];
-    char **cell = table_row(&keys->table);
-    duration_text(record->age_ms, age);
-    snprintf(token, sizeof token, "%lld", (long long)record->token);
-    *cell++ = printable(names ? names : "-");
-    *cell++ = must_have(strdup(state_of(record, names)));
-    *cell++ = must_have(strdup(age));
-    *cell++ = must_have(strdup(token));
-    *cell++ = printable(key);
+    char **cell = table_row(table);
+    *cell++ = printable(key->names ? key->names : "-");
+    *cell++ = new_text("%s", key->state);
+    *cell++ = new_text("%s", duration_text(key->record.age_ms).text);
+    *cell++ = new_text("%lld", (long long)key->record.token);
+    *cell++ = printable(key->key);
 }
 
-static int on_key(void *context, const rowlock_once_record *record)
+static int on_key(void *context, const struct key *key)
 {
-    struct keys *keys = context;
-    const char *key = record->key;
-    char *names = once_names(record->key, &key);
-    bool wanted = !keys->match || matches(keys->match, names, key);
-    const rowlock_once_record known = with_run(&keys->runs, record);
-    if (wanted && keys->json)
-        json_print_element(object_of(&known, names, key), keys->count == 0);
-    else if (wanted)
-        add_row(keys, &known, names, key);
-    keys->count += wanted;
-    free(names);
+    struct listing *listing = context;
+    if (match && !matches(key))
+        return 0;
+    if (general.json)
+        json_print_element(json_of_key(key), !listing->any);
+    else
+        add_row(&listing->table, key);
+    listing->any = true;
     return ferror(stdout);
 }
 
 static int list_keys(struct cli *cli, char **names, int count)
 {
     static const char *const headings[] = {"NAME", "STATE", "SINCE", "TOKEN", "KEY"};
-    struct keys keys = {.json = cli->set.json, .match = cli->set.match};
+    struct listing listing = {.table = {.headings = headings, .columns = 5}};
     char *prefix = count ? once_key(names, count, "") : NULL;
-    table_begin(&keys.table, headings, sizeof headings / sizeof headings[0]);
     /* In the locale "C", fnmatch() would take a byte for a character. */
     setlocale(LC_CTYPE, "C.UTF-8");
-    int result = list_with_runs(cli, prefix, &keys.runs, on_key, &keys);
-    free_runs(&keys.runs);
+    int result = look_at_keys(cli, prefix, on_key, &listing);
     free(prefix);
     if (result != ROWLOCK_OK)
         return report_failure(cli, result);
-    if (keys.json)
-        json_print_end(keys.count == 0);
+    if (general.json)
+        json_print_end(!listing.any);
     else
-        table_end(&keys.table);
+        table_end(&listing.table);
     return EXIT_FINE;
 }
 
-/* ---------------------------------------------------------------- show */
+/* ---------------------------------------------------------------- show and forget */
 
-static char *whole_key(char **names, int count, const char *key)
+static void print_key(const struct key *key)
 {
-    return count ? once_key(names, count, key) : must_have(strdup(key));
+    bool failed = strcmp(key->state, "failed") == 0;
+    say("%-12s %s", "name", key->names ? key->names : "-");
+    say("%-12s %s", "key", key->key);
+    say("%-12s %s", "state", key->state);
+    say("%-12s %s", "since", duration_text(key->record.age_ms).text);
+    if (key->record.remaining_ms > 0)
+        say("%-12s %s%s", failed ? "repeated in" : "at most",
+            duration_text(key->record.remaining_ms).text, failed ? "" : " more");
+    say("%-12s %lld", "token", (long long)key->record.token);
 }
 
+struct wanted {
+    const char *whole;
+    bool found;
+};
+
 /* The first key that begins with this one is the key itself, if it is there. */
-static int take_first(void *context, const rowlock_once_record *record)
+static int show_wanted(void *context, const struct key *key)
 {
-    *(rowlock_once_record *)context = *record;
+    struct wanted *wanted = context;
+    wanted->found = strcmp(key->record.key, wanted->whole) == 0;
+    if (wanted->found && general.json)
+        json_print(json_of_key(key), false);
+    else if (wanted->found)
+        print_key(key);
     return 1;
 }
 
-static void print_left(const rowlock_once_record *record, const char *state)
+static int show_key(const struct cli *cli, const char *whole)
 {
-    char left[DURATION_TEXT_SIZE];
-    duration_text(record->remaining_ms, left);
-    if (record->remaining_ms <= 0)
-        return;
-    if (strcmp(state, "failed") == 0)
-        printf("%-12s %s\n", "repeated in", left);
-    else
-        printf("%-12s %s more\n", "at most", left);
+    struct wanted wanted = {.whole = whole};
+    int result = look_at_keys(cli, whole, show_wanted, &wanted);
+    return result == ROWLOCK_OK && !wanted.found ? ROWLOCK_NONE : result;
 }
 
-static void print_key(const rowlock_once_record *record)
+static int forget_key(const struct cli *cli, const char *whole)
 {
-    const char *key = record->key;
-    char age[DURATION_TEXT_SIZE];
-    char *names = once_names(record->key, &key);
-    const char *state = state_of(record, names);
-    char *safe_names = printable(names ? names : "-");
-    char *safe_key = printable(key);
-    duration_text(record->age_ms, age);
-    printf("%-12s %s\n%-12s %s\n%-12s %s\n%-12s %s\n", "name", safe_names, "key", safe_key, "state",
-           state, "since", age);
-    print_left(record, state);
-    printf("%-12s %lld\n", "token", (long long)record->token);
-    free(safe_names);
-    free(safe_key);
-    free(names);
-}
-
-static void print_key_json(const rowlock_once_record *record)
-{
-    const char *key = record->key;
-    char *names = once_names(record->key, &key);
-    json_print(object_of(record, names, key), 0);
-    free(names);
-}
-
-static int show_key(struct cli *cli, char **names, int count, const char *key)
-{
-    rowlock_once_record record = {0};
-    struct runs runs = {0};
-    char *whole = whole_key(names, count, key);
-    int result = list_with_runs(cli, whole, &runs, take_first, &record);
-    bool found = strcmp(record.key, whole) == 0;
-    record = with_run(&runs, &record);
-    free_runs(&runs);
-    free(whole);
-    if (result != ROWLOCK_OK)
-        return report_failure(cli, result);
-    if (!found)
-        complain("once show '%s': there is no such key", key);
-    else if (cli->set.json)
-        print_key_json(&record);
-    else
-        print_key(&record);
-    return found ? EXIT_FINE : EXIT_NOTHING;
-}
-
-/* ---------------------------------------------------------------- forget */
-
-static int forget_key(struct cli *cli, char **names, int count, const char *key)
-{
-    char *whole = whole_key(names, count, key);
     int result = rowlock_once_forget(cli->db, whole);
-    free(whole);
-    if (cli->set.json && result >= 0) {
-        json_t *object = must_have(json_object());
-        json_put(object, "result", json_of_result(result));
-        json_print(object, 0);
-    }
-    if (result == ROWLOCK_NONE)
-        complain("once forget '%s': there is no such key", key);
-    else if (result != ROWLOCK_OK)
-        return report_failure(cli, result);
-    return status_of(result);
+    if (general.json && result >= 0)
+        json_print(json_of_answer(cli, result), false);
+    return result;
 }
 
-/* ---------------------------------------------------------------- the subcommands */
-
-typedef int one_key(struct cli *cli, char **names, int count, const char *key);
-
-/* NULL: list, or an unknown word. */
-static one_key *subcommand(const char *word)
-{
-    return strcmp(word, "show") == 0 ? show_key : strcmp(word, "forget") == 0 ? forget_key : NULL;
-}
-
-int cmd_once(struct cli *cli)
+static int run_once(struct cli *cli)
 {
     const char *word = cli->arguments[0];
     char **names = cli->arguments + 1;
     int count = cli->argument_count - 1;
-    one_key *with_key = subcommand(word);
-    if (!with_key && strcmp(word, "list") != 0)
+    bool shows = strcmp(word, "show") == 0, forgets = strcmp(word, "forget") == 0;
+    if (!shows && !forgets && strcmp(word, "list") != 0)
         return usage_error(cli, "'%s' is not a subcommand; say list, show or forget", word);
-    if (with_key && count < 1)
+    if ((shows || forgets) && count < 1)
         return usage_error(cli, "%s needs a key", word);
-    if (with_key && cli->set.match)
+    if ((shows || forgets) && match)
         return usage_error(cli, "--match belongs to list");
     int status = connect_database(cli, NULL);
     if (status != EXIT_FINE)
         return status;
-    return with_key ? with_key(cli, names, count - 1, names[count - 1])
-                    : list_keys(cli, names, count);
+    if (!shows && !forgets)
+        return list_keys(cli, names, count);
+    const char *key = names[--count];
+    char *whole = count ? once_key(names, count, key) : new_text("%s", key);
+    int result = shows ? show_key(cli, whole) : forget_key(cli, whole);
+    free(whole);
+    if (result != ROWLOCK_NONE)
+        return reported(cli, result);
+    complain("once %s '%s': there is no such key", word, key);
+    return EXIT_NOTHING;
 }
+
+const struct command once_command = {
+    "once",
+    "list [NAME]... | show [NAME]... KEY | forget [NAME]... KEY",
+    "list or forget the keys of run --once and --every",
+    "With NAME: the keys of that lock. With several: the keys of runs with all of them, in\n"
+    "this order. Without NAME: list shows all keys; show and forget take a key that a program\n"
+    "has claimed through the library.\n"
+    "forget makes a key free: the next run with it runs its command.\n"
+    "Exit status of show and forget: 0 found; 1 there is no such key.\n",
+    options,
+    1,
+    ANY_NUMBER,
+    false,
+    ONE_DATABASE,
+    run_once};

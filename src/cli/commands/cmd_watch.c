@@ -5,116 +5,128 @@
  */
 #include "cli/commands/commands.h"
 
-#include "cli/print/json.h"
-#include "cli/commands/looker.h"
-#include "cli/print/screen.h"
 #include "cli/run/signals.h"
-#include "cli/print/columns.h"
 
-#include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-const int watch_options[] = {OPT_INTERVAL, OPT_COUNT, OPT_JSON, OPT_END};
+#if RLK_WITH_CURSES
+#define SCREEN_HELP                                                                     \
+    "On a terminal it is a screen: q or Ctrl-C ends it, arrows and page keys scroll.\n" \
+    "Elsewhere it prints everything as text, once in each interval.\n"
+#else
+#define SCREEN_HELP                                                    \
+    "It prints everything as text, once in each interval. The screen " \
+    "for terminals is\nnot built in.\n"
+#endif
+
+/* Its thread may outlive the command: see looker_stop(). */
+static struct looker looker = {.most = UNSET};
+
+static const struct option_row options[] = {
+    INTERVAL_OPTION,
+    NUMBER_OPTION("count", 0, "end after N looks (default: no end)", looker.most, 1, 1000000000),
+    JSON_OPTION,
+    OPTIONS_END,
+};
 
 static void print_json(const struct view *view)
 {
     json_t *object = must_have(json_object());
-    json_put(object, "result", json_of_result(view->result));
+    json_put_result(object, view->result);
     if (view->result == ROWLOCK_OK) {
-        json_put(object, "grants", json_of_grants(&view->snapshot));
-        json_put(object, "waiters", json_of_waiters(&view->snapshot));
+        json_put(object, "grants", json_of_entries(&view->snapshot, false));
+        json_put(object, "waiters", json_of_entries(&view->snapshot, true));
         json_put_integer(object, "granted", view->grants);
         json_put_integer(object, "granted_in_ms", view->span_ms);
     } else {
-        json_put(object, "error", json_of_text(view->error));
+        char *error = new_text("%s: %s", view->error.action, view->error.text);
+        json_put_text(object, "error", error);
+        free(error);
     }
-    json_print(object, 1);
+    json_print(object, true);
 }
 
 static void print_text(const struct view *view)
 {
-    const struct snapshot *snapshot = &view->snapshot;
-    printf("%zu held, %zu waiting, %lld.%lld grants/s\n", snapshot_held(snapshot),
-           snapshot_waiting(snapshot), (long long)view->rate_milli / 1000,
-           (long long)view->rate_milli % 1000 / 100);
-    if (snapshot->grant_count > 0)
-        table_of_grants(snapshot);
-    if (snapshot->waiter_count > 0)
-        table_of_waiters(snapshot);
+    char *summary = view_summary(view);
+    puts(summary);
+    free(summary);
+    print_entries(&view->snapshot, false);
+    print_entries(&view->snapshot, true);
     putchar('\n');
 }
 
-static void print(const struct cli *cli, const struct view *view)
+/* Returns the exit status of the view. */
+static int print(const struct view *view)
 {
-    if (cli->set.json)
+    if (general.json)
         print_json(view);
     else if (view->result == ROWLOCK_OK)
         print_text(view);
-    if (view->result != ROWLOCK_OK)
-        complain("%s", view->error);
+    int status = report_error(view->result, &view->error);
     fflush(stdout);
-}
-
-static void sleep_until(int64_t then_ms)
-{
-    for (int64_t left_ms = then_ms - now_ms(); left_ms > 0; left_ms = then_ms - now_ms())
-        poll(NULL, 0, left_ms < 60000 ? (int)left_ms : 60000);
+    return status;
 }
 
 /* A signal may end this. If there is no reader any more, finish_output() says so. */
-static int print_repeatedly(struct looker *looker, struct view *view)
+static int print_repeatedly(struct view *view)
 {
-    const struct settings *set = &looker->cli->set;
-    int status;
     for (int64_t looks = 1;; looks++) {
-        int64_t next_ms = now_ms() + set->interval_ms;
-        print(looker->cli, view);
-        status = view->status;
+        int64_t next_ms = now_ms() + general.interval_ms;
+        int status = print(view);
         view_free(view);
-        if (looks == set->count || ferror(stdout))
+        if (looks == looker.most || ferror(stdout))
             return status;
-        sleep_until(next_ms);
-        view = looker_look(looker);
+        pause_until(next_ms, -1);
+        view = looker_look(&looker);
     }
 }
 
 /* A first look that fails ends it. Later failures are shown, and the next look follows. */
-static int watch(struct looker *looker)
+static int watch(void)
 {
-    const struct cli *cli = looker->cli;
     int status;
-    struct view *first = looker_look(looker);
+    struct view *first = looker_look(&looker);
     if (first->result != ROWLOCK_OK) {
-        complain("%s", first->error);
-        status = first->status;
+        status = report_error(first->result, &first->error);
         view_free(first);
         return status;
     }
-    if (!cli->set.json && isatty(STDOUT_FILENO) && screen_watch(looker, first, &status))
+    if (!general.json && isatty(STDOUT_FILENO) && screen_watch(&looker, first, &status))
         return status;
-    return print_repeatedly(looker, first);
+    return print_repeatedly(first);
 }
 
-int cmd_watch(struct cli *cli)
+static int run_watch(struct cli *cli)
 {
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    /* Its thread may outlive this call: see looker_stop(). */
-    static struct looker looker;
-    if (cli->set.interval_ms == UNSET)
-        cli->set.interval_ms = DEFAULT_INTERVAL_MS;
+    rowlock_db_options db_options = ROWLOCK_DB_OPTIONS_INIT;
+    if (general.interval_ms == UNSET)
+        general.interval_ms = DEFAULT_INTERVAL_MS;
     /* The next look tries again soon. */
-    options.reconnect_ms = 1000;
-    int status = connect_database(cli, &options);
+    db_options.reconnect_ms = 1000;
+    int status = connect_database(cli, &db_options);
     if (status != EXIT_FINE)
         return status;
     /* The empty database in memory would stay empty. */
     if (cli->no_file)
         return EXIT_UNFIT;
-    looker_init(&looker, cli);
-    status = watch(&looker);
+    looker.cli = cli;
+    looker.name = cli->argument_count > 0 ? cli->arguments[0] : NULL;
+    status = watch();
     if (!cli->abandon)
         looker_free(&looker);
     return status;
 }
+
+const struct command watch_command = {
+    "watch",
+    "[NAME]",
+    "show holders and waiters live",
+    SCREEN_HELP "With --json it prints one object on one line for each look.\n",
+    options,
+    0,
+    1,
+    false,
+    QUORUM,
+    run_watch};

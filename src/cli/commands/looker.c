@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * Looks at the tables for `watch`. cmd_watch.c and screen.c show what it finds.
+ * Looks at the tables for `watch`: once, or once in each interval in a thread. cmd_watch.c and
+ * screen.c show what it finds.
  */
-#include "cli/commands/looker.h"
+#include "cli/commands/commands.h"
 
 #include "cli/run/signals.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,23 +17,13 @@
 /* At the end, how long to wait for a look that has begun. */
 enum { END_MS = 300 };
 
-void looker_init(struct looker *looker, struct cli *cli)
-{
-    *looker = (struct looker){.cli = cli, .ready = {-1, -1}, .stop = {-1, -1}};
-    looker->name = cli->argument_count > 0 ? cli->arguments[0] : NULL;
-    pthread_mutex_init(&looker->mutex, NULL);
-}
-
 void looker_free(struct looker *looker)
 {
     view_free(looker->news);
-    rate_free(&looker->rate);
-    pthread_mutex_destroy(&looker->mutex);
-    for (int i = 0; i < 2; i++) {
-        if (looker->ready[i] >= 0)
-            close(looker->ready[i]);
-        if (looker->stop[i] >= 0)
-            close(looker->stop[i]);
+    free(looker->rate.names);
+    for (int i = 0; i < 2 && looker->stop[1]; i++) {
+        close(looker->ready[i]);
+        close(looker->stop[i]);
     }
 }
 
@@ -47,18 +37,22 @@ void view_free(struct view *view)
 struct view *looker_look(struct looker *looker)
 {
     struct view *view = must_have(calloc(1, sizeof *view));
-    rowlock_error error = ROWLOCK_ERROR_INIT;
     view->result = snapshot_take(&view->snapshot, looker->cli->db, looker->name);
     if (view->result != ROWLOCK_OK) {
-        rowlock_db_error(looker->cli->db, &error);
-        view->status = status_of_error(view->result, &error);
-        snprintf(view->error, sizeof view->error, "%s: %s", error.action, error.text);
+        view->error = last_error(looker->cli);
         return view;
     }
     view->grants = rate_note(&looker->rate, &view->snapshot);
     view->span_ms = rate_span_ms(&looker->rate);
     view->rate_milli = rate_milli(&looker->rate);
     return view;
+}
+
+char *view_summary(const struct view *view)
+{
+    return new_text("%zu held, %zu waiting, %lld.%lld grants/s", view->snapshot.held,
+                    view->snapshot.waiting, (long long)view->rate_milli / 1000,
+                    (long long)view->rate_milli % 1000 / 100);
 }
 
 /* ---------------------------------------------------------------- the thread */
@@ -72,8 +66,7 @@ static void signal_pipe(int fd)
 static bool begin_look(struct looker *looker)
 {
     pthread_mutex_lock(&looker->mutex);
-    looker->busy = !looker->stopping;
-    bool begun = looker->busy;
+    bool begun = looker->busy = !looker->stopping;
     pthread_mutex_unlock(&looker->mutex);
     return begun;
 }
@@ -89,29 +82,16 @@ static void give(struct looker *looker, struct view *view, bool last)
     signal_pipe(looker->ready[1]);
 }
 
-/* False: the looker must end. */
-static bool wait_until(const struct looker *looker, int64_t then_ms)
-{
-    struct pollfd stop = {.fd = looker->stop[0], .events = POLLIN};
-    int64_t left_ms;
-    while ((left_ms = then_ms - now_ms()) > 0) {
-        if (poll(&stop, 1, left_ms < 60000 ? (int)left_ms : 60000) > 0)
-            return false;
-    }
-    return true;
-}
-
 static void *look_repeatedly(void *context)
 {
     struct looker *looker = context;
-    const struct settings *set = &looker->cli->set;
-    bool last = set->count == 1;
+    bool last = looker->most == 1;
     if (last)
         give(looker, NULL, true);
     for (int64_t looks = 2; !last; looks++) {
-        if (!wait_until(looker, now_ms() + set->interval_ms) || !begin_look(looker))
+        if (!pause_until(now_ms() + general.interval_ms, looker->stop[0]) || !begin_look(looker))
             break;
-        last = looks == set->count;
+        last = looks == looker->most;
         give(looker, looker_look(looker), last);
     }
     return NULL;
@@ -119,6 +99,7 @@ static void *look_repeatedly(void *context)
 
 bool looker_start(struct looker *looker)
 {
+    pthread_mutex_init(&looker->mutex, NULL);
     int failed = pipe2(looker->ready, O_CLOEXEC | O_NONBLOCK) != 0 ||
                          pipe2(looker->stop, O_CLOEXEC | O_NONBLOCK) != 0
                      ? errno

@@ -2,9 +2,7 @@
  *
  * Counts grants by their tokens. It does not ask the database.
  */
-#include "cli/commands/rate.h"
-
-#include "cli/cli.h"
+#include "cli/commands/commands.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +14,16 @@ enum {
     MOST_IN_A_MS = 100
 };
 
+struct seen {
+    char name[256];
+    /* The highest. */
+    int64_t token;
+    /* Those in the table. */
+    int64_t grants;
+    /* The last look that saw the name. */
+    int64_t look;
+};
+
 static int by_name(const void *a, const void *b)
 {
     const struct seen *one = a;
@@ -23,24 +31,27 @@ static int by_name(const void *a, const void *b)
     return strcmp(one->name, other->name);
 }
 
-/* The names of a snapshot, each with its highest token, in the order of strcmp(). */
-static struct seen *names_of(const struct snapshot *snapshot, int64_t look, size_t *count)
+static const struct seen *find(const struct seen *name, const struct seen *names, size_t count)
 {
-    struct seen *names = must_have(calloc(snapshot->grant_count + 1, sizeof *names));
-    *count = 0;
-    for (size_t i = 0; i < snapshot->grant_count; i++) {
-        const rowlock_grant *grant = &snapshot->grants[i];
-        struct seen *last = *count ? &names[*count - 1] : NULL;
-        if (!last || strcmp(last->name, grant->name) != 0) {
-            last = &names[(*count)++];
-            memcpy(last->name, grant->name, sizeof last->name);
-            last->look = look;
+    return count ? bsearch(name, names, count, sizeof *names, by_name) : NULL;
+}
+
+/* The names of a snapshot, each with its highest token, in the order of strcmp(). */
+static size_t fill_names(struct seen *names, const struct snapshot *snapshot, int64_t look)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < snapshot->grants; i++) {
+        const rowlock_grant *grant = &snapshot->entries[i].grant;
+        if (count == 0 || strcmp(names[count - 1].name, grant->name) != 0) {
+            memcpy(names[count].name, grant->name, sizeof names->name);
+            names[count++].look = look;
         }
+        struct seen *last = &names[count - 1];
         last->token = grant->token > last->token ? grant->token : last->token;
         last->grants++;
     }
-    qsort(names, *count, sizeof *names, by_name);
-    return names;
+    qsort(names, count, sizeof *names, by_name);
+    return count;
 }
 
 /* A grant of a name that the last look did not see is younger than that look. */
@@ -54,56 +65,34 @@ static int64_t grants_between(const struct seen *before, const struct seen *now,
     return grants < 0 || grants > since_ms * MOST_IN_A_MS ? now->grants : grants;
 }
 
-struct merging {
-    struct seen *names;
-    size_t count;
-    int64_t grants;
-};
-
-static void keep(struct merging *m, const struct seen *seen)
+/* A name that only the old list has is remembered for a while. */
+static int64_t merge(struct rate *rate, const struct snapshot *snapshot, int64_t span_ms)
 {
-    m->names[m->count++] = *seen;
-}
-
-/* Both lists are in the same order. A name that only the old one has is remembered for a while. */
-static int64_t merge(struct rate *rate, const struct seen *now, size_t now_count, int64_t span_ms)
-{
-    struct merging m = {.names =
-                            must_have(calloc(rate->count + now_count + 1, sizeof(struct seen)))};
-    size_t i = 0, j = 0;
-    while (i < rate->count || j < now_count) {
-        int order = i == rate->count ? 1 : j == now_count ? -1 : by_name(&rate->names[i], &now[j]);
-        if (order < 0) {
-            if (rate->looks - rate->names[i].look < REMEMBERED)
-                keep(&m, &rate->names[i]);
-            i++;
-            continue;
-        }
-        m.grants += grants_between(order ? NULL : &rate->names[i], &now[j], span_ms);
-        keep(&m, &now[j]);
-        i += order == 0;
-        j++;
-    }
+    int64_t grants = 0;
+    struct seen *names = must_have(calloc(rate->count + snapshot->grants + 1, sizeof *names));
+    size_t now = fill_names(names, snapshot, ++rate->looks), count = now;
+    for (size_t i = 0; i < now; i++)
+        grants += grants_between(find(&names[i], rate->names, rate->count), &names[i], span_ms);
+    for (size_t i = 0; i < rate->count; i++)
+        if (rate->looks - rate->names[i].look < REMEMBERED && !find(&rate->names[i], names, now))
+            names[count++] = rate->names[i];
+    qsort(names, count, sizeof *names, by_name);
     free(rate->names);
-    rate->names = m.names;
-    rate->count = m.count;
-    return m.grants;
+    rate->names = names;
+    rate->count = count;
+    return grants;
 }
 
 int64_t rate_note(struct rate *rate, const struct snapshot *snapshot)
 {
-    size_t now_count;
     bool first = rate->looks == 0;
     int64_t span_ms = first ? 0 : snapshot->taken_ms - rate->last_ms;
-    struct seen *now = names_of(snapshot, ++rate->looks, &now_count);
-    int64_t grants = merge(rate, now, now_count, span_ms);
-    free(now);
-    if (first)
-        grants = 0;
-    rate->grants[rate->looks % RATE_SAMPLES] = grants;
-    rate->spans_ms[rate->looks % RATE_SAMPLES] = span_ms;
+    int64_t grants = merge(rate, snapshot, span_ms);
+    int64_t place = rate->looks % RATE_SAMPLES;
+    rate->grants[place] = first ? 0 : grants;
+    rate->spans_ms[place] = span_ms;
     rate->last_ms = snapshot->taken_ms;
-    return grants;
+    return rate->grants[place];
 }
 
 int64_t rate_span_ms(const struct rate *rate)
@@ -118,13 +107,5 @@ int64_t rate_milli(const struct rate *rate)
         grants += rate->grants[i];
         span_ms += rate->spans_ms[i];
     }
-    if (span_ms == 0)
-        return 0;
-    return grants * 1000000 / span_ms;
-}
-
-void rate_free(struct rate *rate)
-{
-    free(rate->names);
-    *rate = (struct rate){0};
+    return span_ms == 0 ? 0 : grants * 1000000 / span_ms;
 }

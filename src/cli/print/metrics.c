@@ -2,9 +2,7 @@
  *
  * Texts in Prometheus's format 0.0.4, and files of them.
  */
-#include "cli/print/metrics.h"
-
-#include "cli/cli.h"
+#include "cli/print/print.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -53,23 +51,21 @@ static void print_value(FILE *out, int64_t value, enum unit unit)
 void metrics_sample(FILE *out, const char *metric, int member, const char *name, const char *labels,
                     int64_t value, enum unit unit)
 {
-    char before = '{';
+    const char *before = "{";
     fputs(metric, out);
     if (member) {
-        fprintf(out, "%cmember=\"%d\"", before, member);
-        before = ',';
+        fprintf(out, "%smember=\"%d\"", before, member);
+        before = ",";
     }
     if (name) {
-        fprintf(out, "%cname=\"", before);
+        fprintf(out, "%sname=\"", before);
         print_escaped(out, name);
         fputc('"', out);
-        before = ',';
+        before = ",";
     }
-    if (*labels) {
-        fprintf(out, "%c%s", before, labels);
-        before = ',';
-    }
-    if (before == ',')
+    if (*labels)
+        fprintf(out, "%s%s", before, labels);
+    if (member || name || *labels)
         fputc('}', out);
     print_value(out, value, unit);
 }
@@ -98,10 +94,17 @@ static char *name_beside(const char *path)
 {
     const char *slash = strrchr(path, '/');
     int folder = slash ? (int)(slash - path) + 1 : 0;
-    size_t size = strlen(path) + sizeof "..new";
-    char *name = must_have(malloc(size));
-    snprintf(name, size, "%.*s.%.240s.new", folder, path, path + folder);
-    return name;
+    return new_text("%.*s.%.240s.new", folder, path, path + folder);
+}
+
+bool lock_file(int fd, int tries)
+{
+    while (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        if (--tries <= 0)
+            return false;
+        nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    }
+    return true;
 }
 
 /* Locks an open file. False: another process has it, or the name belongs to another file now. Only
@@ -109,7 +112,7 @@ static char *name_beside(const char *path)
 static bool lock_named(int fd, const char *name)
 {
     struct stat ours, named;
-    return flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &ours) == 0 && lstat(name, &named) == 0 &&
+    return lock_file(fd, 1) && fstat(fd, &ours) == 0 && lstat(name, &named) == 0 &&
            ours.st_dev == named.st_dev && ours.st_ino == named.st_ino;
 }
 

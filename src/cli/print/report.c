@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * Errors, exit statuses, and texts that are safe on a terminal. json.c has JSON.
+ * Messages, errors, and exit statuses.
  */
-#include "cli/cli.h"
+#include "cli/print/print.h"
 
 #include "cli/run/signals.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -22,6 +21,33 @@ void *must_have(void *memory)
     }
     return memory;
 }
+
+static char *formatted(const char *format, va_list arguments)
+{
+    char *text = NULL;
+    return must_have(vasprintf(&text, format, arguments) < 0 ? NULL : text);
+}
+
+char *new_text(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    char *text = formatted(format, arguments);
+    va_end(arguments);
+    return text;
+}
+
+FILE *open_text(char **text, size_t *size)
+{
+    return must_have(open_memstream(text, size));
+}
+
+char *closed_text(FILE *file, char **text)
+{
+    return must_have(fclose(file) == 0 ? *text : NULL);
+}
+
+/* ---------------------------------------------------------------- messages */
 
 static bool never_wait;
 
@@ -36,89 +62,121 @@ static bool would_wait(void)
     return never_wait && poll(&file, 1, 0) == 0;
 }
 
-static int member;
+static char member[24];
 
-void complain_for_member(int number)
+void speak_for_member(int number)
 {
-    member = number;
-}
-
-void print_member(const struct cli *cli)
-{
-    if (cli->member)
-        printf("member %d: ", cli->member);
+    member[0] = '\0';
+    if (number)
+        snprintf(member, sizeof member, "member %d: ", number);
 }
 
 /* One call writes the line, so that lines of two processes do not mix. */
+static void print_line(FILE *out, const char *begin, const char *whose, const char *format,
+                       va_list arguments)
+{
+    char *text = formatted(format, arguments);
+    char *safe = printable(text);
+    fprintf(out, "%s%s%s\n", begin, whose, safe);
+    free(safe);
+    free(text);
+}
+
 void complain(const char *format, ...)
 {
-    char text[1400];
     va_list arguments;
     if (would_wait())
         return;
     va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
+    print_line(stderr, "rowlock: ", member, format, arguments);
     va_end(arguments);
-    char *safe = printable(text);
-    if (member)
-        fprintf(stderr, "rowlock: member %d: %s\n", member, safe);
-    else
-        fprintf(stderr, "rowlock: %s\n", safe);
-    free(safe);
 }
 
-bool talkative(const struct cli *cli)
+void say(const char *format, ...)
 {
-    return cli->set.verbose || isatty(STDERR_FILENO);
+    va_list arguments;
+    va_start(arguments, format);
+    print_line(stdout, "", "", format, arguments);
+    va_end(arguments);
 }
+
+void say_member(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    print_line(stdout, "", member, format, arguments);
+    va_end(arguments);
+}
+
+bool talkative(void)
+{
+    return general.verbose || isatty(STDERR_FILENO);
+}
+
+/* ---------------------------------------------------------------- results */
 
 int status_of(int result)
 {
-    static const struct {
-        int result;
-        int status;
-    } map[] = {
-        {ROWLOCK_OK, EXIT_FINE},
-        {ROWLOCK_BUSY, EXIT_NOT_ACQUIRED},
-        {ROWLOCK_TIMEOUT, EXIT_NOT_ACQUIRED},
-        {ROWLOCK_LOST, EXIT_LOST},
-        {ROWLOCK_LAPSED, EXIT_LOST},
-        {ROWLOCK_NONE, EXIT_NOTHING},
-        {ROWLOCK_STALE, EXIT_LOST},
-        {ROWLOCK_CONFLICT, EXIT_NOT_ACQUIRED},
-        {ROWLOCK_MISMATCH, EXIT_NOT_ACQUIRED},
-        {ROWLOCK_DEADLOCK, EXIT_NOT_ACQUIRED},
-        {ROWLOCK_EUNCERTAIN, EXIT_UNREACHABLE},
-        {ROWLOCK_ECONN, EXIT_UNREACHABLE},
-        {ROWLOCK_ESCHEMA, EXIT_UNFIT},
-        {ROWLOCK_EINVAL, EXIT_USAGE},
-        {ROWLOCK_EREADONLY, EXIT_UNFIT},
-        {ROWLOCK_EDENIED, EXIT_DENIED},
-        {ROWLOCK_EUNSUPPORTED, EXIT_UNFIT},
-    };
-    for (size_t i = 0; i < sizeof map / sizeof map[0]; i++) {
-        if (map[i].result == result)
-            return map[i].status;
+    switch (result) {
+    case ROWLOCK_OK:
+        return EXIT_FINE;
+    case ROWLOCK_NONE:
+        return EXIT_NOTHING;
+    case ROWLOCK_BUSY:
+    case ROWLOCK_TIMEOUT:
+    case ROWLOCK_CONFLICT:
+    case ROWLOCK_MISMATCH:
+    case ROWLOCK_DEADLOCK:
+        return EXIT_NOT_ACQUIRED;
+    case ROWLOCK_LOST:
+    case ROWLOCK_LAPSED:
+    case ROWLOCK_STALE:
+        return EXIT_LOST;
+    case ROWLOCK_EUNCERTAIN:
+    case ROWLOCK_ECONN:
+        return EXIT_UNREACHABLE;
+    case ROWLOCK_EINVAL:
+        return EXIT_USAGE;
+    case ROWLOCK_EDENIED:
+        return EXIT_DENIED;
+    case ROWLOCK_ESCHEMA:
+    case ROWLOCK_EREADONLY:
+    case ROWLOCK_EUNSUPPORTED:
+        return EXIT_UNFIT;
+    default:
+        return EXIT_INTERNAL;
     }
-    return EXIT_INTERNAL;
 }
 
-/* A server that takes no writes now may do so later, or another one. */
+rowlock_error last_error(const struct cli *cli)
+{
+    rowlock_error error = ROWLOCK_ERROR_INIT;
+    rowlock_db_error(cli->db, &error);
+    return error;
+}
+
 int status_of_error(int result, const rowlock_error *error)
 {
     return result == ROWLOCK_EREADONLY && error->retryable ? EXIT_UNREACHABLE : status_of(result);
 }
 
+int report_error(int result, const rowlock_error *error)
+{
+    if (result != ROWLOCK_OK)
+        complain("%s: %s", error->action, error->text);
+    return status_of_error(result, error);
+}
+
 int report_failure(const struct cli *cli, int result)
 {
-    rowlock_error error = ROWLOCK_ERROR_INIT;
-    rowlock_db_error(cli->db, &error);
+    rowlock_error error = last_error(cli);
     if (error.code == result)
-        complain("%s: %s", error.action, error.text);
-    else
-        complain("%s: %s", cli->command->name, rowlock_result_name(result));
+        return report_error(result, &error);
+    complain("%s: %s", cli->command->name, rowlock_result_name(result));
     return status_of_error(result, &error);
 }
+
+/* ---------------------------------------------------------------- the end of the output */
 
 static bool nothing_reads(void)
 {
@@ -129,161 +187,17 @@ static bool nothing_reads(void)
 int finish_output(int status)
 {
     bool unread = nothing_reads();
-    /* Closing is part of writing: some file systems report only then that the disk is full. */
     bool failed = ferror(stdout) != 0;
     /* 0: the reason of an earlier failure is not known any more. */
-    int reason = 0;
-    if (fflush(stdout) != 0 && !failed) {
-        failed = true;
+    int reason = fflush(stdout) != 0 && !failed ? errno : 0;
+    /* Closing is part of writing: some file systems report only then that the disk is full. */
+    if (fclose(stdout) != 0 && !failed && !reason)
         reason = errno;
-    }
-    if (fclose(stdout) != 0 && !failed) {
-        failed = true;
-        reason = errno;
-    }
-    if (!failed)
+    if (!failed && !reason)
         return status;
     if ((unread || reason == EPIPE) && die_of_pipe_later())
         return EXIT_SIGNAL + SIGPIPE;
     complain("write to standard output: %s",
              reason ? strerror(reason) : "not all of it could be written");
     return status == EXIT_FINE ? EXIT_OUTPUT : status;
-}
-
-/* ---------------------------------------------------------------- texts for a terminal */
-
-/* Control characters, new and old; marks that turn the direction of writing; separators of lines;
- * what has no width, so that two names look alike. The joiners U+200C and U+200D are not here:
- * some scripts need them. */
-static const struct {
-    unsigned char first[4], last[4];
-} dangerous[] = {
-    {"\x01", "\x1f"},
-    {"\x7f", "\x7f"},
-    {"\xc2\x80", "\xc2\x9f"},
-    {"\xc2\xad", "\xc2\xad"},
-    {"\xd8\x9c", "\xd8\x9c"},
-    {"\xe2\x80\x8b", "\xe2\x80\x8b"},
-    {"\xe2\x80\x8e", "\xe2\x80\x8f"},
-    {"\xe2\x80\xa8", "\xe2\x80\xae"},
-    {"\xe2\x81\xa0", "\xe2\x81\xaf"},
-    {"\xef\xbb\xbf", "\xef\xbb\xbf"},
-};
-
-size_t dangerous_bytes(const char *text)
-{
-    for (size_t i = 0; i < sizeof dangerous / sizeof dangerous[0]; i++) {
-        size_t bytes = strlen((const char *)dangerous[i].first);
-        if (strnlen(text, bytes) == bytes && memcmp(text, dangerous[i].first, bytes) >= 0 &&
-            memcmp(text, dangerous[i].last, bytes) <= 0)
-            return bytes;
-    }
-    return 0;
-}
-
-/* The number of bytes of the UTF-8 character at text. 0: there is none. */
-static size_t character_bytes(const unsigned char *text)
-{
-    size_t bytes = text[0] < 0x80   ? 1
-                   : text[0] < 0xc2 ? 0
-                   : text[0] < 0xe0 ? 2
-                   : text[0] < 0xf0 ? 3
-                                    : 4;
-    if (text[0] > 0xf4)
-        return 0;
-    for (size_t i = 1; i < bytes; i++) {
-        if ((text[i] & 0xc0) != 0x80)
-            return 0;
-    }
-    return bytes;
-}
-
-char *printable(const char *text)
-{
-    char *safe = must_have(malloc(4 * strlen(text) + 1));
-    char *end = safe;
-    const unsigned char *c = (const unsigned char *)text;
-    while (*c) {
-        size_t escaped = dangerous_bytes((const char *)c);
-        size_t kept = escaped ? 0 : character_bytes(c);
-        if (!escaped && !kept)
-            escaped = 1;
-        memcpy(end, c, kept);
-        end += kept;
-        c += kept;
-        for (; escaped > 0; escaped--)
-            end += sprintf(end, "\\x%02x", *c++);
-    }
-    *end = '\0';
-    return safe;
-}
-
-int columns_of(const char *text)
-{
-    int columns = 0;
-    for (; *text; text++)
-        columns += ((unsigned char)*text & 0xc0) != 0x80;
-    return columns;
-}
-
-void duration_text(int64_t ms, char text[DURATION_TEXT_SIZE])
-{
-    /* The clock of the server has gone back since. */
-    if (ms < 0)
-        ms = 0;
-    long long s = ms / 1000;
-    if (s < 10)
-        snprintf(text, DURATION_TEXT_SIZE, "%lld.%llds", s, (long long)(ms % 1000) / 100);
-    else if (s < 120)
-        snprintf(text, DURATION_TEXT_SIZE, "%llds", s);
-    else if (s < 7200)
-        snprintf(text, DURATION_TEXT_SIZE, "%lldm%02llds", s / 60, s % 60);
-    else if (s < 172800)
-        snprintf(text, DURATION_TEXT_SIZE, "%lldh%02lldm", s / 3600, s / 60 % 60);
-    else
-        snprintf(text, DURATION_TEXT_SIZE, "%lldd%02lldh", s / 86400, s / 3600 % 24);
-}
-
-static char *process_text(const char *program, int64_t pid, const char *host)
-{
-    char text[600];
-    snprintf(text, sizeof text, "%s[%lld]@%s", program, (long long)pid, host);
-    return printable(text);
-}
-
-char *holder_text(const rowlock_grant *grant)
-{
-    return process_text(grant->program, grant->pid, grant->host);
-}
-
-char *waiter_text(const rowlock_waiter *waiter)
-{
-    return process_text(waiter->program, waiter->pid, waiter->host);
-}
-
-char *held_text(const rowlock_grant *grant)
-{
-    char text[1000];
-    char left[DURATION_TEXT_SIZE];
-    char *who = holder_text(grant);
-    duration_text(grant->remaining_ms > 0 ? grant->remaining_ms : 0, left);
-    snprintf(text, sizeof text, "held by %s, its lease lasts %s more%s%s", who, left,
-             grant->note[0] ? ": " : "", grant->note);
-    free(who);
-    return printable(text);
-}
-
-void kind_text(int32_t permits, char text[KIND_TEXT_SIZE])
-{
-    if (permits > 0)
-        snprintf(text, KIND_TEXT_SIZE, "%d permit%s", permits, permits == 1 ? "" : "s");
-    else
-        snprintf(text, KIND_TEXT_SIZE, "%s", permits == ROWLOCK_SHARED ? "shared" : "exclusive");
-}
-
-int64_t grant_age_ms(const rowlock_grant *grant)
-{
-    int64_t lease_ms = (grant->expires_us - grant->acquired_us) / 1000;
-    int64_t age_ms = lease_ms - grant->remaining_ms;
-    return age_ms > 0 ? age_ms : 0;
 }

@@ -3,7 +3,7 @@
  * Draws `watch` with ncurses. Between two looks at the database, leases count down by this host's
  * clock. A text from the database can only fill its columns.
  */
-#include "cli/print/screen.h"
+#include "cli/commands/commands.h"
 
 #if RLK_WITH_CURSES
 
@@ -13,7 +13,6 @@
 #include <langinfo.h>
 #include <locale.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -29,12 +28,6 @@ enum {
     LATE_MS = 2000
 };
 
-/* One of the two is NULL. */
-struct row {
-    const rowlock_grant *grant;
-    const rowlock_waiter *waiter;
-};
-
 struct screen {
     struct looker *looker;
     SCREEN *terminal;
@@ -42,8 +35,8 @@ struct screen {
     struct view *view;
     /* Of the latest, if it failed. */
     char error[1024];
-    struct row *rows;
-    size_t count;
+    /* The order on the screen, of view->snapshot.count entries. */
+    const struct entry **rows;
     /* The first row on the screen. */
     size_t top;
     /* It can show other characters than ASCII. */
@@ -115,97 +108,32 @@ static void put(const struct screen *s, int y, int x, int columns, const char *t
 
 /* ---------------------------------------------------------------- columns */
 
-enum column { NAME, STATE, KIND, WHO, FOR, LEASE, NOTE, COLUMNS_COUNT };
+enum { COLUMN_COUNT = 7 };
 
 static const struct {
     const char *heading;
+    enum cell cell;
     /* 0: its share of what the others leave. */
     int width;
     /* It is shown on screens with at least this number of columns. */
     int from;
-} columns[COLUMNS_COUNT] = {{"NAME", 0, 0}, {"STATE", 7, 24}, {"KIND", 10, 70}, {"WHO", 0, 40},
-                            {"FOR", 7, 56}, {"LEASE", 7, 16}, {"NOTE", 0, 90}};
-
-static void cell_of_grant(const rowlock_grant *grant, enum column column, int64_t passed_ms,
-                          char *text, size_t size)
-{
-    int64_t left_ms = grant->remaining_ms - passed_ms;
-    char duration[DURATION_TEXT_SIZE];
-    char kind[KIND_TEXT_SIZE];
-    switch (column) {
-    case STATE:
-        snprintf(text, size, "%s", left_ms < 0 ? "expired" : "holds");
-        break;
-    case KIND:
-        kind_text(grant->permits, kind);
-        snprintf(text, size, "%s", kind);
-        break;
-    case FOR:
-        duration_text(grant_age_ms(grant) + passed_ms, duration);
-        snprintf(text, size, "%s", duration);
-        break;
-    case LEASE:
-        duration_text(left_ms < 0 ? -left_ms : left_ms, duration);
-        snprintf(text, size, "%s%s", left_ms < 0 ? "-" : "", duration);
-        break;
-    default:
-        break;
-    }
-}
-
-static void cell_of_waiter(const rowlock_waiter *waiter, enum column column, int64_t passed_ms,
-                           char *text, size_t size)
-{
-    char duration[DURATION_TEXT_SIZE];
-    char kind[KIND_TEXT_SIZE];
-    switch (column) {
-    case STATE:
-        if (waiter->position)
-            snprintf(text, size, "%d.", waiter->position);
-        else
-            snprintf(text, size, "gone");
-        break;
-    case KIND:
-        kind_text(waiter->permits, kind);
-        snprintf(text, size, "%s", kind);
-        break;
-    case FOR:
-        duration_text(waiter->waited_ms + passed_ms, duration);
-        snprintf(text, size, "%s", duration);
-        break;
-    default:
-        break;
-    }
-}
-
-/* Free it. */
-static char *cell_of(const struct row *row, enum column column, int64_t passed_ms)
-{
-    char text[64] = "";
-    if (column == NAME)
-        return printable(row->grant ? row->grant->name : row->waiter->name);
-    if (column == NOTE)
-        return printable(row->grant ? row->grant->note : row->waiter->note);
-    if (column == WHO)
-        return row->grant ? holder_text(row->grant) : waiter_text(row->waiter);
-    if (row->grant)
-        cell_of_grant(row->grant, column, passed_ms, text, sizeof text);
-    else
-        cell_of_waiter(row->waiter, column, passed_ms, text, sizeof text);
-    return must_have(strdup(text));
-}
+} columns[COLUMN_COUNT] = {
+    {"NAME", CELL_NAME, 0, 0},  {"STATE", CELL_STATE, 7, 24}, {"KIND", CELL_KIND, 10, 70},
+    {"WHO", CELL_WHO, 0, 40},   {"FOR", CELL_SINCE, 7, 56},   {"LEASE", CELL_LEFT, 7, 16},
+    {"NOTE", CELL_NOTE, 0, 90},
+};
 
 /* One column is left blank after each. Columns without a fixed width share the rest evenly. */
-static void share_columns(int all, int widths[COLUMNS_COUNT])
+static void share_columns(int all, int widths[COLUMN_COUNT])
 {
     int rest = all, sharing = 0;
-    for (int i = 0; i < COLUMNS_COUNT; i++) {
+    for (int i = 0; i < COLUMN_COUNT; i++) {
         bool shown = all >= columns[i].from;
         widths[i] = shown ? columns[i].width : -1;
         rest -= shown ? columns[i].width + 1 : 0;
         sharing += widths[i] == 0;
     }
-    for (int i = 0; i < COLUMNS_COUNT; i++) {
+    for (int i = 0; i < COLUMN_COUNT; i++) {
         if (widths[i] != 0)
             continue;
         widths[i] = rest > 0 ? rest / sharing : 0;
@@ -228,36 +156,26 @@ static size_t lines_for_rows(void)
 
 static void draw_summary(const struct screen *s)
 {
-    char text[160];
-    const struct view *view = s->view;
-    snprintf(text, sizeof text, "rowlock: %zu held, %zu waiting, %lld.%lld grants/s",
-             snapshot_held(&view->snapshot), snapshot_waiting(&view->snapshot),
-             (long long)view->rate_milli / 1000, (long long)view->rate_milli % 1000 / 100);
-    put(s, 0, 0, width_of_screen(), text);
+    char *text = view_summary(s->view);
+    char *whole = new_text("rowlock: %s", text);
+    put(s, 0, 0, width_of_screen(), whole);
+    free(whole);
+    free(text);
 }
 
-static void draw_headings(const struct screen *s, const int widths[COLUMNS_COUNT])
+/* entry NULL: the headings. */
+static void draw_row(const struct screen *s, int y, const struct entry *entry,
+                     const int widths[COLUMN_COUNT], int64_t passed_ms)
 {
-    attron(A_REVERSE);
-    mvhline(1, 0, ' ' | A_REVERSE, COLS);
-    for (int i = 0, x = 0; i < COLUMNS_COUNT; i++) {
-        if (widths[i] < 0)
-            continue;
-        put(s, 1, x, widths[i], columns[i].heading);
-        x += widths[i] + 1;
-    }
-    attroff(A_REVERSE);
-}
-
-static void draw_row(const struct screen *s, int y, const struct row *row, const int widths[],
-                     int64_t passed_ms)
-{
-    attr_t look = row->grant ? A_BOLD : A_NORMAL;
+    attr_t look = !entry ? A_REVERSE : entry->waits ? A_NORMAL : A_BOLD;
     attron(look);
-    for (int i = 0, x = 0; i < COLUMNS_COUNT; i++) {
+    if (!entry)
+        mvhline(y, 0, ' ' | A_REVERSE, COLS);
+    for (int i = 0, x = 0; i < COLUMN_COUNT; i++) {
         if (widths[i] < 0)
             continue;
-        char *text = cell_of(row, (enum column)i, passed_ms);
+        char *text =
+            entry ? cell_of(entry, columns[i].cell, passed_ms) : new_text("%s", columns[i].heading);
         put(s, y, x, widths[i], text);
         free(text);
         x += widths[i] + 1;
@@ -266,44 +184,44 @@ static void draw_row(const struct screen *s, int y, const struct row *row, const
 }
 
 /* The last line: what is wrong, or else the keys. */
+static char *status_text(const struct screen *s, int64_t passed_ms, bool late)
+{
+    size_t below = s->view->snapshot.count - s->top;
+    below -= below < lines_for_rows() ? below : lines_for_rows();
+    if (s->error[0] || late)
+        return new_text("as of %s ago; %s", duration_text(passed_ms).text,
+                        s->error[0] ? s->error : "the database does not answer");
+    return new_text("q quit, arrows scroll; every %s; %zu above, %zu below",
+                    duration_text(general.interval_ms).text, s->top, below);
+}
+
 static void draw_status(const struct screen *s, int64_t passed_ms)
 {
-    char text[1100], passed[DURATION_TEXT_SIZE], interval[DURATION_TEXT_SIZE];
-    int64_t interval_ms = s->looker->cli->set.interval_ms;
-    size_t below = s->count - s->top;
-    below -= below < lines_for_rows() ? below : lines_for_rows();
-    duration_text(passed_ms, passed);
-    duration_text(interval_ms, interval);
-    bool late = passed_ms > interval_ms + LATE_MS;
-    if (s->error[0])
-        snprintf(text, sizeof text, "as of %s ago; %s", passed, s->error);
-    else if (late)
-        snprintf(text, sizeof text, "as of %s ago; the database does not answer", passed);
-    else
-        snprintf(text, sizeof text, "q quit, arrows scroll; every %s; %zu above, %zu below",
-                 interval, s->top, below);
+    bool late = passed_ms > general.interval_ms + LATE_MS;
+    char *text = status_text(s, passed_ms, late);
     char *safe = printable(text);
     attr_t look = s->error[0] || late ? A_REVERSE : A_DIM;
     attron(look);
     put(s, LINES - 1, 0, width_of_screen(), safe);
     attroff(look);
     free(safe);
+    free(text);
 }
 
 static void draw(struct screen *s)
 {
-    int widths[COLUMNS_COUNT];
+    int widths[COLUMN_COUNT];
+    size_t room = lines_for_rows(), count = s->view->snapshot.count;
     int64_t passed_ms = now_ms() - s->view->snapshot.taken_ms;
-    size_t room = lines_for_rows();
-    if (s->top + room > s->count)
-        s->top = s->count > room ? s->count - room : 0;
+    if (s->top + room > count)
+        s->top = count > room ? count - room : 0;
     share_columns(width_of_screen(), widths);
     erase();
     draw_summary(s);
     if (LINES > 2)
-        draw_headings(s, widths);
-    for (size_t i = 0; i < room && s->top + i < s->count; i++)
-        draw_row(s, (int)i + 2, &s->rows[s->top + i], widths, passed_ms);
+        draw_row(s, 1, NULL, widths, 0);
+    for (size_t i = 0; i < room && s->top + i < count; i++)
+        draw_row(s, (int)i + 2, s->rows[s->top + i], widths, passed_ms);
     if (LINES > 1)
         draw_status(s, passed_ms);
     refresh();
@@ -315,28 +233,26 @@ static void draw(struct screen *s)
 static void arrange(struct screen *s)
 {
     const struct snapshot *snapshot = &s->view->snapshot;
-    size_t g = 0, w = 0;
+    size_t g = 0, w = snapshot->grants;
     free(s->rows);
-    s->rows =
-        must_have(calloc(snapshot->grant_count + snapshot->waiter_count + 1, sizeof *s->rows));
-    s->count = 0;
-    while (g < snapshot->grant_count || w < snapshot->waiter_count) {
-        bool grant = w == snapshot->waiter_count ||
-                     (g < snapshot->grant_count &&
-                      strcmp(snapshot->grants[g].name, snapshot->waiters[w].name) <= 0);
-        struct row *row = &s->rows[s->count++];
-        if (grant)
-            row->grant = &snapshot->grants[g++];
-        else
-            row->waiter = &snapshot->waiters[w++];
+    s->rows = must_have(calloc(snapshot->count + 1, sizeof *s->rows));
+    for (size_t i = 0; i < snapshot->count; i++) {
+        const struct entry *grant = &snapshot->entries[g], *waiter = &snapshot->entries[w];
+        bool holder = w == snapshot->count ||
+                      (g < snapshot->grants && strcmp(grant->grant.name, waiter->waiter.name) <= 0);
+        s->rows[i] = holder ? grant : waiter;
+        g += holder;
+        w += !holder;
     }
 }
 
 static void take_view(struct screen *s, struct view *view)
 {
-    s->status = view->status;
-    snprintf(s->error, sizeof s->error, "%s", view->error);
+    s->error[0] = '\0';
+    s->status = EXIT_FINE;
     if (view->result != ROWLOCK_OK) {
+        snprintf(s->error, sizeof s->error, "%s: %s", view->error.action, view->error.text);
+        s->status = status_of_error(view->result, &view->error);
         view_free(view);
         return;
     }
@@ -389,7 +305,7 @@ static bool take_key(struct screen *s, int key)
         s->top = 0;
         break;
     case KEY_END:
-        s->top = s->count;
+        s->top = s->view->snapshot.count;
         break;
     /* Ctrl-L: another program has written over the screen. */
     case 'L' - '@':

@@ -4,13 +4,9 @@
  * exclusively. So a claim that is found belongs to a run that is gone: the library sees that by its
  * smaller token. For --retry-after a key is claimed without a token: then only its time counts.
  */
-#include "cli/run/claim.h"
-
-#include "cli/print/json.h"
-#include "cli/run/period.h"
+#include "cli/run/run.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -25,16 +21,15 @@
  * text. */
 char *once_key(char *const *names, int count, const char *key)
 {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *file = must_have(open_memstream(&text, &size));
+    char *text;
+    size_t size;
+    FILE *file = open_text(&text, &size);
     for (int i = 0; i < count; i++)
         fprintf(file, "%s%zu", i ? "+" : "", strlen(names[i]));
     for (int i = 0; i < count; i++)
         fprintf(file, ":%s", names[i]);
     fprintf(file, ":%s", key);
-    must_have(fclose(file) == 0 ? text : NULL);
-    return text;
+    return closed_text(file, &text);
 }
 
 /* The text after a name of that length and its colon. NULL: there is no such name. */
@@ -61,7 +56,7 @@ char *once_names(const char *stored, const char **key)
         name = next;
     }
     *key = name;
-    return must_have(strdup(text));
+    return new_text("%s", text);
 }
 
 bool once_is_under(const char *stored, const char *name)
@@ -80,25 +75,23 @@ static int key_length(const struct cli *cli, const char *option, const char *key
     if (length <= LONGEST_KEY)
         return EXIT_FINE;
     return usage_error(cli, "%s: key and name together are too long by %zu bytes; shorten the %s",
-                       option, length - LONGEST_KEY, cli->set.once ? "key" : "name");
+                       option, length - LONGEST_KEY, asked.once ? "key" : "name");
 }
 
 int once_settings(const struct cli *cli)
 {
-    const struct settings *set = &cli->set;
-    const char *option = set->once ? "--once" : "--every";
-    if (!set->once && set->every_ms == UNSET)
-        return set->retry_after_ms == UNSET
-                   ? EXIT_FINE
-                   : usage_error(cli, "--retry-after needs --every or --once");
-    if (set->once && !*set->once)
+    const char *option = asked.once ? "--once" : "--every";
+    if (!asked.once && !asked.every_ms)
+        return asked.retry_after_ms ? usage_error(cli, "--retry-after needs --every or --once")
+                                    : EXIT_FINE;
+    if (asked.once && !*asked.once)
         return usage_error(cli, "--once: the key is empty; it takes 1 to 255 bytes");
-    if (set->shared || set->permits != UNSET)
+    if (asked.shared || asked.permits)
         return usage_error(cli, "%s needs the lock exclusively: leave out --shared and --permits",
                            option);
-    if (set->retry_after_ms > LONGEST_RUN_MS)
+    if (asked.retry_after_ms > LONGEST_RUN_MS)
         return usage_error(cli, "--retry-after: must be at most 366d");
-    return key_length(cli, option, set->once ? set->once : PERIOD_KEY_LONGEST);
+    return key_length(cli, option, asked.once ? asked.once : PERIOD_KEY_LONGEST);
 }
 
 /* ---------------------------------------------------------------- claiming */
@@ -122,46 +115,38 @@ static void make_fingerprint(const struct cli *cli, char text[FINGERPRINT_SIZE])
 }
 
 /* How long a run may take. Only a sweep uses this: other runs compare tokens. */
-static int64_t longest_ms(const struct settings *set)
+static int64_t longest_ms(void)
 {
-    int64_t most = LONGEST_RUN_MS - set->grace_ms - set->ttl_ms;
-    if (set->max_hold_ms == UNSET || set->max_hold_ms > most)
+    int64_t most = LONGEST_RUN_MS - asked.grace_ms - asked.ttl_ms;
+    if (!asked.max_hold_ms || asked.max_hold_ms > most)
         return LONGEST_RUN_MS;
-    return set->max_hold_ms + set->grace_ms + set->ttl_ms;
-}
-
-static char *time_of(json_t *stored)
-{
-    const char *time = json_string_value(json_object_get(stored, "ended_at"));
-    return time ? printable(time) : NULL;
+    return asked.max_hold_ms + asked.grace_ms + asked.ttl_ms;
 }
 
 static void say_done(const struct cli *cli)
 {
     size_t length;
     const char *result = rowlock_once_result(cli->once, &length);
-    if (!talkative(cli))
-        return;
-    json_t *stored = json_loadb(result, length, 0, NULL);
-    char *time = time_of(stored);
-    complain("run %s: '%s' was done before%s%s; nothing is run", cli->title, cli->set.once,
-             time ? ", at " : "", time ? time : "");
-    free(time);
+    json_t *stored = talkative() ? json_loadb(result, length, 0, NULL) : NULL;
+    const char *time = json_string_value(json_object_get(stored, "ended_at"));
+    if (talkative())
+        complain("run %s: '%s' was done before%s%s; nothing is run", cli->title, asked.once,
+                 time ? ", at " : "", time ? time : "");
     json_decref(stored);
 }
 
 /* A period is done, also if its command has changed since. */
 static int say_mismatch(const struct cli *cli)
 {
-    if (cli->set.every_ms == UNSET) {
+    if (!asked.every_ms) {
         complain("run %s: the key '%s' was used for another command; choose another key, or free "
                  "it with `rowlock once forget NAME KEY`",
-                 cli->title, cli->set.once);
+                 cli->title, asked.once);
         return EXIT_USAGE;
     }
     complain("run %s: '%s' was done before, by another command; nothing is run; if these are two "
              "jobs, give each its name",
-             cli->title, cli->set.once);
+             cli->title, asked.once);
     return EXIT_FINE;
 }
 
@@ -180,28 +165,24 @@ static int take_record(void *context, const rowlock_once_record *record)
 /* -n is silent. Without it, the wait for the lock was in vain. */
 static void say_busy(const struct cli *cli, const char *key)
 {
-    char age[DURATION_TEXT_SIZE], left[DURATION_TEXT_SIZE];
     rowlock_once_record record = {.token = UNSET};
     int result = rowlock_once_list(cli->db, key, take_record, &record);
     if (result != ROWLOCK_OK || !once_has_failed(&record)) {
-        if (talkative(cli) || !cli->set.nonblock)
+        if (talkative() || !asked.nonblock)
             complain("run %s: '%s' is in progress: another run has claimed it", cli->title,
-                     cli->set.once);
-        return;
-    }
-    duration_text(record.age_ms, age);
-    duration_text(record.remaining_ms > 0 ? record.remaining_ms : 0, left);
-    if (talkative(cli))
+                     asked.once);
+    } else if (talkative()) {
         complain("run %s: '%s' failed %s ago; it is not repeated for another %s", cli->title,
-                 cli->set.once, age, left);
+                 asked.once, duration_text(record.age_ms).text,
+                 duration_text(record.remaining_ms).text);
+    }
 }
 
 /* The library names the whole key of the database. */
 static int report_key(const struct cli *cli, const char *verb, int result)
 {
-    rowlock_error error = ROWLOCK_ERROR_INIT;
-    rowlock_db_error(cli->db, &error);
-    complain("run %s: %s '%s': %s", cli->title, verb, cli->set.once,
+    rowlock_error error = last_error(cli);
+    complain("run %s: %s '%s': %s", cli->title, verb, asked.once,
              error.code == result ? error.text : rowlock_result_name(result));
     return status_of(result);
 }
@@ -217,7 +198,7 @@ static int not_claimed(const struct cli *cli, const char *key, int result)
     if (result != ROWLOCK_BUSY)
         return report_key(cli, "claim", result);
     say_busy(cli, key);
-    return cli->set.conflict_status == UNSET ? EXIT_NOT_ACQUIRED : (int)cli->set.conflict_status;
+    return conflict_status(EXIT_NOT_ACQUIRED);
 }
 
 /* A slow database may have used up the lease. Then the job would be ended at once. */
@@ -245,10 +226,10 @@ static int claim(const struct cli *cli, const char *key, int64_t token, int64_t 
 static void choose_key(struct cli *cli)
 {
     static char period[PERIOD_KEY_SIZE];
-    if (cli->set.every_ms == UNSET)
+    if (!asked.every_ms)
         return;
     period_key(cli, period);
-    cli->set.once = period;
+    asked.once = period;
 }
 
 static bool give_back(const struct cli *cli)
@@ -261,7 +242,7 @@ static bool give_back(const struct cli *cli)
 
 static int claim_held(const struct cli *cli, const char *key, rowlock_once **out)
 {
-    return claim(cli, key, rowlock_lock_token(cli->locks[0]), longest_ms(&cli->set), out);
+    return claim(cli, key, rowlock_lock_token(cli->locks[0]), longest_ms(), out);
 }
 
 /* A job has failed, or is gone, and this is another command, such as the repaired one. It has the
@@ -282,9 +263,9 @@ static int claim_changed(const struct cli *cli, const char *key, rowlock_once **
 bool once_claim(struct cli *cli, int *status)
 {
     choose_key(cli);
-    if (!cli->set.once)
+    if (!asked.once)
         return true;
-    char *key = once_key(cli->arguments, cli->name_count, cli->set.once);
+    char *key = once_key(cli->arguments, cli->name_count, asked.once);
     int result = claim_held(cli, key, &cli->once);
     if (result == ROWLOCK_MISMATCH)
         result = claim_changed(cli, key, &cli->once);
@@ -328,11 +309,11 @@ int once_complete(struct cli *cli)
         return EXIT_FINE;
     if (result == ROWLOCK_LOST) {
         complain("run %s: '%s' was done, but its key is gone: another run may do it as well",
-                 cli->title, cli->set.once);
+                 cli->title, asked.once);
         return status_of(result);
     }
     complain("run %s: '%s' was done, but may not be recorded as done: the next run may do it again",
-             cli->title, cli->set.once);
+             cli->title, asked.once);
     return report_key(cli, "complete", result);
 }
 
@@ -340,10 +321,10 @@ int once_complete(struct cli *cli)
 void once_failed(struct cli *cli)
 {
     rowlock_once *pause = NULL;
-    if (!cli->once || !give_back(cli) || cli->set.retry_after_ms == UNSET)
+    if (!cli->once || !give_back(cli) || !asked.retry_after_ms)
         return;
-    char *key = once_key(cli->arguments, cli->name_count, cli->set.once);
-    int result = claim(cli, key, 0, cli->set.retry_after_ms, &pause);
+    char *key = once_key(cli->arguments, cli->name_count, asked.once);
+    int result = claim(cli, key, 0, asked.retry_after_ms, &pause);
     free(key);
     rowlock_once_close(pause);
     if (result < 0)

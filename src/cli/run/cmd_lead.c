@@ -5,41 +5,22 @@
  */
 #include "cli/commands/commands.h"
 
-#include "cli/run/obtain.h"
-#include "cli/run/hold.h"
-#include "cli/run/job.h"
-#include "cli/run/lease.h"
-#include "cli/run/signals.h"
-#include "cli/run/supervise.h"
+#include "cli/run/run.h"
 
-#include <errno.h>
-#include <string.h>
-#include <unistd.h>
-
-const int lead_options[] = {OPT_WAIT,  OPT_CONFLICT, OPT_TTL,  OPT_MAX_HOLD, OPT_STALL,
-                            OPT_GRACE, OPT_OWNER,    OPT_NOTE, OPT_VERBOSE,  OPT_END};
+static const struct option_row options[] = {
+    WAIT_OPTION,  CONFLICT_OPTION, TTL_OPTION,  MAX_HOLD_OPTION, STALL_OPTION,
+    GRACE_OPTION, OWNER_OPTION,    NOTE_OPTION, VERBOSE_OPTION,  OPTIONS_END};
 
 /* Between two terms. A term that lasted for the longest pause was a good one. */
 enum { SHORTEST_PAUSE_MS = 1000, LONGEST_PAUSE_MS = 60000 };
 
-static int settings(struct cli *cli)
-{
-    int status = hold_settings(cli);
-    if (status == EXIT_FINE && cli->name_count > 1)
-        return usage_error(cli, "it takes one name: each lock has a leader of its own");
-    return status;
-}
-
 /* One term. False: it was the last. */
 static bool lead_once(struct cli *cli, int *status, enum job_end *how)
 {
-    int progress[2] = {-1, -1};
-    int failed = cli->set.stall_ms == UNSET ? 0 : progress_open(progress);
-    if (failed) {
-        complain("make a pipe: %s", strerror(failed));
-        *status = EXIT_INTERNAL;
+    int progress[2];
+    *status = hold_progress(progress);
+    if (*status != EXIT_FINE)
         return false;
-    }
     wait_begin(cli);
     if (!hold_get(cli, status))
         return false;
@@ -47,27 +28,11 @@ static bool lead_once(struct cli *cli, int *status, enum job_end *how)
     return *how == JOB_ENDED || *how == JOB_RESIGNED;
 }
 
-/* Returns a signal that ended the pause, or 0. */
-static int rest(int64_t pause_ms)
-{
-    int64_t until_ms = now_ms() + pause_ms;
-    for (;;) {
-        int64_t left_ms = until_ms - now_ms();
-        int signal = signals_next(left_ms);
-        if (signal_ends(signal) && signal != SIGUSR1)
-            return signal;
-        if (!signal && left_ms <= 0)
-            return 0;
-    }
-}
-
 static void say_next(const struct cli *cli, int status, int64_t pause_ms)
 {
-    char text[DURATION_TEXT_SIZE];
-    duration_text(pause_ms, text);
     if (pause_ms)
         complain("lead %s: the term is over (exit status %d); back to the queue in %s", cli->title,
-                 status, text);
+                 status, duration_text(pause_ms).text);
     else
         complain("lead %s: the term is over; back to the queue", cli->title);
 }
@@ -89,17 +54,20 @@ static int64_t next_pause_ms(int64_t last_ms, int64_t term_ms, enum job_end how)
     return within(2 * last_ms, SHORTEST_PAUSE_MS, LONGEST_PAUSE_MS);
 }
 
-int cmd_lead(struct cli *cli)
+static int run_lead(struct cli *cli)
 {
     enum job_end how = JOB_TOLD;
     int64_t pause_ms = 0;
-    int status = settings(cli);
+    int signal = 0;
+    int status = hold_settings(cli);
+    if (status == EXIT_FINE && cli->name_count > 1)
+        return usage_error(cli, "it takes one name: each lock has a leader of its own");
     if (status != EXIT_FINE)
         return status;
     job_note_inherited_files();
     complain_without_waiting();
     cli->resigns = true;
-    for (;;) {
+    while (!signal) {
         signals_start(true);
         int64_t start_ms = now_ms();
         if (!lead_once(cli, &status, &how))
@@ -107,8 +75,28 @@ int cmd_lead(struct cli *cli)
         pause_ms = next_pause_ms(pause_ms, now_ms() - start_ms, how);
         say_next(cli, status, pause_ms);
         end_term(cli);
-        int signal = rest(pause_ms);
-        if (signal)
-            return die_later(signal);
+        signal = signals_pause(now_ms() + pause_ms);
     }
+    return die_later(signal);
 }
+
+const struct command lead_command = {
+    "lead",
+    "NAME [--] COMMAND [ARGUMENT]...",
+    "hold a lock again and again while a command runs",
+    "Like run, but when COMMAND ends, or the lease was lost, rowlock waits for the lock again. So\n"
+    "one of several hosts is the leader. Each term has a token: $ROWLOCK_TOKEN.\n"
+    "\n"
+    "- There is a pause before the next term: 1s, then 2s and so on up to 1m. After a term of a\n"
+    "  minute it begins with 1s again.\n"
+    "- --note carries an address: rowlock leader prints it.\n"
+    "- SIGUSR1 resigns: COMMAND is ended, and rowlock goes to the end of the queue.\n"
+    "- SIGTERM, SIGINT and SIGQUIT end COMMAND and rowlock, as they end run.\n"
+    "- Exit status: that of COMMAND, after a signal; 75 not acquired within --wait; 126 or 127\n"
+    "  if COMMAND cannot be executed.\n",
+    options,
+    2,
+    NO_LIMIT,
+    true,
+    QUORUM,
+    run_lead};

@@ -5,44 +5,94 @@
  */
 #include "cli/commands/commands.h"
 
-#include "cli/run/hold.h"
-#include "cli/run/job.h"
-#include "cli/run/lease.h"
-#include "cli/run/metrics_run.h"
-#include "cli/run/claim.h"
-#include "cli/run/signals.h"
-#include "cli/run/supervise.h"
+#include "cli/run/run.h"
 
-#include <string.h>
-
-const int run_options[] = {
-    OPT_NONBLOCK, OPT_WAIT,     OPT_CONFLICT, OPT_SHARED,      OPT_PERMITS, OPT_UNFAIR,  OPT_TTL,
-    OPT_MIN_HOLD, OPT_MAX_HOLD, OPT_STALL,    OPT_GRACE,       OPT_OWNER,   OPT_NOTE,    OPT_ONCE,
-    OPT_PERIOD,   OPT_AT,       OPT_TIMEZONE, OPT_RETRY_AFTER, OPT_METRICS, OPT_VERBOSE, OPT_END};
+static const struct option_row options[] = {
+    NONBLOCK_OPTION,
+    WAIT_OPTION,
+    CONFLICT_OPTION,
+    SHARED_OPTION,
+    PERMITS_OPTION,
+    UNFAIR_OPTION,
+    TTL_OPTION,
+    OPTION("min-hold", 0, "DURATION", "keep the lock at least this long, even if COMMAND ends (0)",
+           DURATION, asked.min_hold_ms),
+    MAX_HOLD_OPTION,
+    STALL_OPTION,
+    GRACE_OPTION,
+    OWNER_OPTION,
+    NOTE_OPTION,
+    OPTION("once", 0, "KEY", "run COMMAND only if it was not done under this key", TEXT,
+           asked.once),
+    OPTION("every", 0, "DURATION", "run COMMAND if it was not done in this period yet", LENGTH,
+           asked.every_ms),
+    OPTION("at", 0, "TIME", "when periods of --every begin: 02:00, 'mon 02:00' (00:00)", TEXT,
+           asked.at),
+    OPTION("timezone", 0, "ZONE", "the time zone of --every and --at (UTC)", TEXT, asked.timezone),
+    OPTION("retry-after", 0, "DURATION",
+           "do not repeat a failed COMMAND sooner (default: at the next call)", LENGTH,
+           asked.retry_after_ms),
+    OPTION("metrics", 0, "DIR", "keep a file of metrics in DIR, for the node exporter", TEXT,
+           asked.metrics),
+    VERBOSE_OPTION,
+    OPTIONS_END};
 
 /* The pipe is made before all other files, so that its number has one digit: some shells cannot
  * redirect to more. */
-int cmd_run(struct cli *cli)
+static int run_run(struct cli *cli)
 {
-    int progress[2] = {-1, -1};
+    int progress[2];
+    enum job_end how;
     int status = metrics_run_begins(cli);
     if (status == EXIT_FINE)
         status = hold_settings(cli);
     if (status != EXIT_FINE)
         return status;
     job_note_inherited_files();
-    int failed = cli->set.stall_ms == UNSET ? 0 : progress_open(progress);
-    if (failed) {
-        complain("make a pipe: %s", strerror(failed));
-        return EXIT_INTERNAL;
-    }
+    status = hold_progress(progress);
+    if (status != EXIT_FINE)
+        return status;
     complain_without_waiting();
     if (!hold_get(cli, &status))
         return status;
     int64_t start_ms = now_ms();
-    enum job_end how;
     if (once_claim(cli, &status))
         return supervise(cli, start_ms, progress, &how);
-    hold_release(cli);
+    grant_release(cli);
     return status;
 }
+
+const struct command run_command = {
+    "run",
+    "NAME... [--] COMMAND [ARGUMENT]...",
+    "hold a lock while a command runs",
+    "rowlock holds the lock NAME and renews its lease while COMMAND runs. If the lease is lost\n"
+    "or cannot be renewed, COMMAND and its process group are ended before the lease runs out.\n"
+    "\n"
+    "  rowlock run -n nightly -- ./report.sh            other hosts exit with 75 meanwhile\n"
+    "  rowlock run -w 5m deploy -- ./deploy.sh          wait in the queue, at most 5 minutes\n"
+    "  rowlock run -n report --every 1d -- ./report.sh  once a day, over all hosts\n"
+    "\n"
+    "- Several locks: all words before the first -- are names. All are acquired, or none.\n"
+    "  Without a -- the first word is the name.\n"
+    "- Waiting: locks are granted in the order of the queue. Without -n, rowlock also waits\n"
+    "  for a server that is away or takes no writes.\n"
+    "- COMMAND gets ROWLOCK_NAME, ROWLOCK_TOKEN, ROWLOCK_OWNER and ROWLOCK_EXPIRES_AT in its\n"
+    "  environment.\n"
+    "- Exit status: that of COMMAND; 75 not acquired; 76 the lock was lost.\n"
+    "- A signal that ends COMMAND or the wait ends rowlock too.\n"
+    "- --once KEY: if COMMAND has ended with 0 under this key before, nothing is run, and the\n"
+    "  exit status is 0. If another command has, it is 64.\n"
+    "- --every DURATION: each period has one success, over all hosts. Call it often, from cron\n"
+    "  for example. If the period is done, nothing is run, and the exit status is 0.\n"
+    "  The database's clock counts. Periods of whole days, and those that divide a day, begin\n"
+    "  at --at of the --timezone. $ROWLOCK_PERIOD is the start of the period.\n"
+    "- --stall: each byte written to the file descriptor $ROWLOCK_PROGRESS_FD is progress.\n"
+    "- --metrics: DIR/rowlock_NAME.prom tells of the last start, the last success, the exit\n"
+    "  status, the duration, the wait and of losses, on this host.\n",
+    options,
+    2,
+    NO_LIMIT,
+    true,
+    QUORUM,
+    run_run};

@@ -2,46 +2,56 @@
  *
  * The locks of a command that runs another: settings, connections, the grant.
  */
-#include "cli/run/hold.h"
+#include "cli/run/run.h"
 
-#include "cli/run/obtain.h"
-#include "cli/run/claim.h"
-#include "cli/run/outer.h"
-#include "cli/run/period.h"
-#include "cli/run/signals.h"
-
-#include <stdio.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #define DEFAULT_GRACE_MS 5000
 
-int64_t hold_margin_ms(const struct cli *cli)
+int64_t hold_margin_ms(void)
 {
-    return within(cli->set.ttl_ms / 20, 20, 500);
+    return within(asked.ttl_ms / 20, 20, 500);
 }
 
 int hold_settings(struct cli *cli)
 {
-    struct settings *set = &cli->set;
     int status = grant_settings(cli);
     if (status != EXIT_FINE || (status = period_settings(cli)) != EXIT_FINE ||
         (status = once_settings(cli)) != EXIT_FINE)
         return status;
-    if (set->grace_ms == UNSET)
-        set->grace_ms = set->ttl_ms / 4 < DEFAULT_GRACE_MS ? set->ttl_ms / 4 : DEFAULT_GRACE_MS;
-    if (set->grace_ms >= set->ttl_ms / 2)
+    if (asked.grace_ms == UNSET)
+        asked.grace_ms = within(asked.ttl_ms / 4, 0, DEFAULT_GRACE_MS);
+    if (asked.grace_ms >= asked.ttl_ms / 2)
         return usage_error(cli, "--grace: must be less than half of --ttl: the job must end before "
                                 "the lease does");
-    if (set->min_hold_ms == UNSET)
-        set->min_hold_ms = 0;
-    if (set->max_hold_ms != UNSET && set->max_hold_ms < set->min_hold_ms)
+    if (asked.max_hold_ms && asked.max_hold_ms < asked.min_hold_ms)
         return usage_error(cli, "--max-hold: must not be less than --min-hold");
-    cli->margin_ms = set->grace_ms + hold_margin_ms(cli);
-    for (int i = 0; cli->name_count > 1 && i < cli->name_count; i++) {
+    cli->margin_ms = asked.grace_ms + hold_margin_ms();
+    for (int i = 0; cli->name_count > 1 && i < cli->name_count; i++)
         if (strchr(cli->arguments[i], '\n'))
             return usage_error(cli, "with several names, no name may have a line break in it");
+    return EXIT_FINE;
+}
+
+int hold_progress(int progress[2])
+{
+    char text[16];
+    progress[0] = progress[1] = -1;
+    if (!asked.stall_ms)
+        return EXIT_FINE;
+    if (pipe2(progress, O_CLOEXEC) != 0) {
+        complain("make a pipe: %s", strerror(errno));
+        return EXIT_INTERNAL;
     }
+    /* Our end only: the job does not expect O_NONBLOCK. */
+    fcntl(progress[0], F_SETFL, O_NONBLOCK);
+    snprintf(text, sizeof text, "%d", progress[1]);
+    must_have(setenv("ROWLOCK_PROGRESS_FD", text, 1) == 0 ? text : NULL);
     return EXIT_FINE;
 }
 
@@ -65,12 +75,10 @@ static int connect_for_run(struct cli *cli)
     rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
     const char *job = cli->arguments[cli->name_count];
     const char *slash = strrchr(job, '/');
-    options.owner = cli->set.owner;
-    if (!options.owner && cli->name_count > 1)
-        options.owner = make_up_owner();
+    options.owner = !asked.owner && cli->name_count > 1 ? make_up_owner() : asked.owner;
     options.program = slash ? slash + 1 : job;
-    options.statement_timeout_ms = within(cli->set.ttl_ms / 3, 1000, 10000);
-    options.reconnect_ms = within(cli->set.ttl_ms / 6, 500, 5000);
+    options.statement_timeout_ms = within(asked.ttl_ms / 3, 1000, 10000);
+    options.reconnect_ms = within(asked.ttl_ms / 6, 500, 5000);
     int status = connect_database(cli, &options);
     return status == EXIT_FINE ? connect_keeper(cli, &options) : status;
 }
@@ -96,13 +104,4 @@ bool hold_get(struct cli *cli, int *status)
     disconnect_database(cli);
     signals_start(cli->resigns);
     return get_locks(cli, &result, status);
-}
-
-void hold_release(struct cli *cli)
-{
-    for (int i = 0; i < cli->lock_count; i++) {
-        int result = rowlock_release(cli->locks[i]);
-        if (result < 0)
-            report_failure(cli, result);
-    }
 }

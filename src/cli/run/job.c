@@ -3,10 +3,7 @@
  * Starts the command, signals its process group, and hands the terminal over. It knows nothing
  * about locks.
  */
-#include "cli/run/job.h"
-
-#include "cli/cli.h"
-#include "cli/run/signals.h"
+#include "cli/run/run.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -3,16 +3,11 @@
  * run --metrics: a file of metrics for each job. Two runs of one job may end at the same moment. So
  * the folder is locked while the old file is read and the new one is put in its place.
  */
-#include "cli/run/metrics_run.h"
-
-#include "cli/print/metrics.h"
-#include "cli/run/signals.h"
+#include "cli/run/run.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -22,14 +17,14 @@ static int64_t begin_ms;
 int metrics_run_begins(const struct cli *cli)
 {
     begin_ms = now_ms();
-    if (cli->set.metrics && !*cli->set.metrics)
+    if (asked.metrics && !*asked.metrics)
         return usage_error(cli, "--metrics: the folder's name is empty");
     return EXIT_FINE;
 }
 
 /* ---------------------------------------------------------------- the metrics */
 
-enum { LAST_START, LAST_SUCCESS, EXIT_CODE, DURATION, WAIT, RUNS, LOST, METRICS };
+enum { LAST_START, LAST_SUCCESS, EXIT_CODE, TOOK, WAIT, RUNS, LOST, METRICS };
 
 static const struct {
     const char *metric;
@@ -43,8 +38,8 @@ static const struct {
                       "When a run last ended with 0 on this host. Missing: never.", MILLISECONDS},
     [EXIT_CODE] = {"rowlock_job_exit_code", "gauge",
                    "The exit status of rowlock run, as a shell shows it.", COUNT},
-    [DURATION] = {"rowlock_job_duration_seconds", "gauge", "How long the last run held its locks.",
-                  MILLISECONDS},
+    [TOOK] = {"rowlock_job_duration_seconds", "gauge", "How long the last run held its locks.",
+              MILLISECONDS},
     [WAIT] = {"rowlock_job_wait_seconds", "gauge", "How long the last run waited for its locks.",
               MILLISECONDS},
     [RUNS] = {"rowlock_job_runs_total", "counter", "Runs on this host.", COUNT},
@@ -55,13 +50,13 @@ static const struct {
 static char *text_of(const char *name, const int64_t *values, size_t *length)
 {
     char *text = NULL;
-    FILE *out = must_have(open_memstream(&text, length));
+    FILE *out = open_text(&text, length);
     for (int i = 0; i < METRICS; i++) {
         metrics_begin(out, about[i].metric, about[i].type, about[i].help);
         if (i != LAST_SUCCESS || values[i] != 0)
             metrics_sample(out, about[i].metric, 0, name, "", values[i], about[i].unit);
     }
-    return must_have(fclose(out) == 0 ? text : NULL);
+    return closed_text(out, &text);
 }
 
 /* In milliseconds, if the metric has them. The file may have been written by anyone. */
@@ -120,17 +115,6 @@ static void read_file(const char *path, int64_t *values)
 
 /* ---------------------------------------------------------------- the file */
 
-/* ROWLOCK_NAME of the job. */
-static char *name_of(const struct cli *cli)
-{
-    char *name = NULL;
-    size_t size = 0;
-    FILE *out = must_have(open_memstream(&name, &size));
-    for (int i = 0; i < cli->lock_count; i++)
-        fprintf(out, "%s%s", i ? "\n" : "", rowlock_lock_name(cli->locks[i]));
-    return must_have(fclose(out) == 0 ? name : NULL);
-}
-
 /* FNV-1a */
 static uint64_t hash_of(const char *text)
 {
@@ -147,16 +131,12 @@ static char *path_of(const char *folder, const char *name)
     enum { LONGEST = 200 };
     static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
     bool fits = strspn(name, safe) == strlen(name) && strlen(name) <= LONGEST;
-    char *path = NULL;
-    size_t size = 0;
-    FILE *out = must_have(open_memstream(&path, &size));
-    fprintf(out, "%s/rowlock_", folder);
+    char hash[20] = "", file[LONGEST + 1] = "";
     for (int i = 0; i < LONGEST && name[i]; i++)
-        fputc(strchr(safe, name[i]) ? name[i] : '_', out);
+        file[i] = strchr(safe, name[i]) ? name[i] : '_';
     if (!fits)
-        fprintf(out, "~%016llx", (unsigned long long)hash_of(name));
-    fputs(".prom", out);
-    return must_have(fclose(out) == 0 ? path : NULL);
+        snprintf(hash, sizeof hash, "~%016llx", (unsigned long long)hash_of(name));
+    return new_text("%s/rowlock_%s%s.prom", folder, file, hash);
 }
 
 /* Another run holds it for a moment only, unless it is frozen. Without it a counter may miss a
@@ -164,8 +144,8 @@ static char *path_of(const char *folder, const char *name)
 static int lock_folder(const char *folder)
 {
     int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    for (int tries = 0; fd >= 0 && tries < 50 && flock(fd, LOCK_EX | LOCK_NB) != 0; tries++)
-        nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    if (fd >= 0)
+        lock_file(fd, 50);
     return fd;
 }
 
@@ -191,18 +171,18 @@ static void add_run(int64_t *values, int64_t start_ms, int status, bool lost)
         return;
     values[LAST_START] = end_ms - duration_ms;
     values[EXIT_CODE] = status;
-    values[DURATION] = duration_ms;
+    values[TOOK] = duration_ms;
     values[WAIT] = start_ms - begin_ms;
 }
 
 void metrics_run_ends(const struct cli *cli, int64_t start_ms, int status, bool lost)
 {
-    const char *folder = cli->set.metrics;
+    const char *folder = asked.metrics;
     int64_t values[METRICS] = {0};
     if (!folder)
         return;
     size_t length = 0;
-    char *name = name_of(cli);
+    char *name = names_of_locks(cli);
     char *path = path_of(folder, name);
     int fd = lock_folder(folder);
     read_file(path, values);

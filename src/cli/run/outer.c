@@ -4,11 +4,8 @@
  * owner are in hexadecimal digits, so no entry contains another. A token alone is not enough:
  * another database may have granted it too. So we ask our database for the grant.
  */
-#include "cli/run/outer.h"
+#include "cli/run/run.h"
 
-#include "cli/run/obtain.h"
-
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +15,11 @@ struct outer {
     bool waits_for_itself;
     bool takes_over;
 };
+
+int32_t asked_permits(void)
+{
+    return asked.shared ? ROWLOCK_SHARED : (int32_t)asked.permits;
+}
 
 /* Our own additions are of no use: `lead` adds a lock in each of its terms. */
 static const char *held_around(void)
@@ -37,12 +39,9 @@ static void put_digits(FILE *file, const char *text)
         fprintf(file, "%02x", (unsigned char)*text);
 }
 
-/* Without an owner: the beginning of the entries of that name. Free it. */
-static char *entry_of(const char *name, const char *owner, int64_t token)
+/* Without an owner: the beginning of the entries of that name. */
+static void put_entry(FILE *file, const char *name, const char *owner, int64_t token)
 {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *file = must_have(open_memstream(&text, &size));
     fputc('(', file);
     put_digits(file, name);
     fputc(':', file);
@@ -50,27 +49,30 @@ static char *entry_of(const char *name, const char *owner, int64_t token)
         put_digits(file, owner);
         fprintf(file, ":%lld)", (long long)token);
     }
-    must_have(fclose(file) == 0 ? text : NULL);
-    return text;
 }
 
-static bool has(const char *held, const char *name, const char *owner, int64_t token)
+/* The text after the entry, or after the beginning of one, at or behind at. NULL: there is none. */
+static const char *past_entry(const char *at, const char *name, const char *owner, int64_t token)
 {
-    char *entry = entry_of(name, owner, token);
-    bool found = strstr(held, entry) != NULL;
+    char *entry;
+    size_t size;
+    FILE *file = open_text(&entry, &size);
+    put_entry(file, name, owner, token);
+    closed_text(file, &entry);
+    const char *found = strstr(at, entry);
     free(entry);
-    return found;
+    return found ? found + size : NULL;
 }
 
 static int look_at_grant(void *context, const rowlock_grant *grant)
 {
     struct outer *outer = context;
-    const struct settings *set = &outer->cli->set;
-    if (grant->remaining_ms < 0 || !has(outer->held, grant->name, grant->owner, grant->token))
+    if (grant->remaining_ms < 0 ||
+        !past_entry(outer->held, grant->name, grant->owner, grant->token))
         return 0;
-    bool together = grant->permits != 0 && grant->permits == grant_permits(outer->cli);
-    outer->takes_over = set->owner && strcmp(set->owner, grant->owner) == 0;
-    outer->waits_for_itself = !set->nonblock && !together;
+    bool together = grant->permits != 0 && grant->permits == asked_permits();
+    outer->takes_over = asked.owner && strcmp(asked.owner, grant->owner) == 0;
+    outer->waits_for_itself = !asked.nonblock && !together;
     return outer->takes_over || outer->waits_for_itself;
 }
 
@@ -102,24 +104,20 @@ static bool read_entry(const char *rest, char *owner, size_t size, int64_t *toke
 /* The member that a list reads may lack the row. */
 static int ask_majority(struct outer *outer, const char *name)
 {
-    const struct settings *set = &outer->cli->set;
-    char *begin = entry_of(name, NULL, 0);
-    for (const char *at = outer->held; (at = strstr(at, begin)); at++) {
+    for (const char *at = outer->held; (at = past_entry(at, name, NULL, 0));) {
         char owner[256];
         int64_t token;
-        if (!read_entry(at + strlen(begin), owner, sizeof(owner), &token) ||
-            !holds(outer->cli, name, owner, token))
+        if (!read_entry(at, owner, sizeof owner, &token) || !holds(outer->cli, name, owner, token))
             continue;
-        outer->takes_over = set->owner && strcmp(set->owner, owner) == 0;
-        outer->waits_for_itself = !set->nonblock;
+        outer->takes_over = asked.owner && strcmp(asked.owner, owner) == 0;
+        outer->waits_for_itself = !asked.nonblock;
     }
-    free(begin);
     return ROWLOCK_OK;
 }
 
 static bool refuses(struct outer *outer, const char *name)
 {
-    if (!has(outer->held, name, NULL, 0))
+    if (!past_entry(outer->held, name, NULL, 0))
         return false;
     int result = is_quorum(outer->cli) ? ask_majority(outer, name)
                                        : rowlock_list(outer->cli->db, name, look_at_grant, outer);
@@ -143,18 +141,14 @@ int outer_refuses(const struct cli *cli)
 
 void outer_add(const struct cli *cli)
 {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *file = must_have(open_memstream(&text, &size));
+    char *text;
+    size_t size;
+    FILE *file = open_text(&text, &size);
     fputs(held_around() ? held_around() : "", file);
-    for (int i = 0; i < cli->lock_count; i++) {
-        const rowlock_lock *lock = cli->locks[i];
-        char *entry =
-            entry_of(rowlock_lock_name(lock), rowlock_lock_owner(lock), rowlock_lock_token(lock));
-        fputs(entry, file);
-        free(entry);
-    }
-    must_have(fclose(file) == 0 ? text : NULL);
+    for (int i = 0; i < cli->lock_count; i++)
+        put_entry(file, rowlock_lock_name(cli->locks[i]), rowlock_lock_owner(cli->locks[i]),
+                  rowlock_lock_token(cli->locks[i]));
+    closed_text(file, &text);
     must_have(setenv("ROWLOCK_HELD", text, 1) == 0 ? text : NULL);
     free(text);
 }

@@ -10,9 +10,8 @@
  * The C library knows the zones. Only localtime_r() is used, since the answers of mktime() to a
  * time that does not exist depend on earlier calls.
  */
-#include "cli/run/period.h"
+#include "cli/run/run.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -29,6 +28,8 @@
 static char *original_zone;
 /* TZ is ours. */
 static bool has_zone;
+/* --at, from the beginning of the day or week. */
+static int64_t at_ms;
 
 /* Also rounds down below 0. */
 static int64_t floor_to(int64_t value, int64_t unit)
@@ -125,16 +126,15 @@ static int64_t weekday_of(const char *text)
 /* "02:00", or "mon 02:00" for a period of weeks */
 static int at_setting(struct cli *cli)
 {
-    struct settings *set = &cli->set;
-    int64_t day = weekday_of(set->at);
-    if (!parse_time(set->at + (day < 0 ? 0 : 4), &set->at_ms))
+    int64_t day = weekday_of(asked.at);
+    if (!parse_time(asked.at + (day < 0 ? 0 : 4), &at_ms))
         return usage_error(
             cli, "--at: '%s' is not a time of day such as 02:00, or 'mon 02:00' for weeks",
-            set->at);
-    if (day >= 0 && set->every_ms % (7 * DAY_MS) != 0)
+            asked.at);
+    if (day >= 0 && asked.every_ms % (7 * DAY_MS) != 0)
         return usage_error(cli, "--at '%s': the period must be a whole number of weeks, such as 7d",
-                           set->at);
-    set->at_ms += day < 0 ? 0 : day * DAY_MS;
+                           asked.at);
+    at_ms += day < 0 ? 0 : day * DAY_MS;
     return EXIT_FINE;
 }
 
@@ -144,31 +144,23 @@ static bool fits_days(int64_t every_ms)
     return every_ms % DAY_MS == 0 || DAY_MS % every_ms == 0;
 }
 
-static int without_every(const struct cli *cli)
-{
-    const struct settings *set = &cli->set;
-    if (set->at || set->timezone)
-        return usage_error(cli, "%s needs --every", set->at ? "--at" : "--timezone");
-    return EXIT_FINE;
-}
-
 int period_settings(struct cli *cli)
 {
-    struct settings *set = &cli->set;
     int status;
-    set->at_ms = 0;
-    if (set->every_ms == UNSET)
-        return without_every(cli);
-    if (set->once)
+    if (!asked.every_ms)
+        return asked.at || asked.timezone
+                   ? usage_error(cli, "%s needs --every", asked.at ? "--at" : "--timezone")
+                   : EXIT_FINE;
+    if (asked.once)
         return usage_error(cli, "--every and --once exclude each other: --every makes the key");
-    if (set->every_ms < SHORTEST_MS || set->every_ms > LONGEST_MS)
+    if (asked.every_ms < SHORTEST_MS || asked.every_ms > LONGEST_MS)
         return usage_error(cli, "--every: the period must be from 1s to 366d");
-    if (set->at && (status = at_setting(cli)) != EXIT_FINE)
+    if (asked.at && (status = at_setting(cli)) != EXIT_FINE)
         return status;
-    if ((set->at || set->timezone) && !fits_days(set->every_ms))
+    if ((asked.at || asked.timezone) && !fits_days(asked.every_ms))
         return usage_error(cli, "--at and --timezone: the period must be a whole number of days, "
                                 "or divide a day");
-    return set->timezone ? set_zone(cli, set->timezone) : EXIT_FINE;
+    return asked.timezone ? set_zone(cli, asked.timezone) : EXIT_FINE;
 }
 
 /* ---------------------------------------------------------------- the start of a period */
@@ -195,7 +187,7 @@ static int64_t utc_of(int64_t local_ms)
 }
 
 /* The latest start of so many days that is not after now. */
-static int64_t day_start(int64_t now_ms, int64_t days, int64_t at_ms)
+static int64_t day_start(int64_t now_ms, int64_t days)
 {
     int64_t unit = days * DAY_MS;
     int64_t local_ms = floor_to(now_ms + offset_ms(now_ms) - at_ms, unit) + unit;
@@ -204,26 +196,21 @@ static int64_t day_start(int64_t now_ms, int64_t days, int64_t at_ms)
     return utc_of(local_ms + at_ms);
 }
 
-static int64_t start_ms(const struct settings *set, int64_t now_ms)
+static int64_t start_ms(int64_t now_ms)
 {
-    if (!fits_days(set->every_ms))
-        return floor_to(now_ms, set->every_ms);
-    if (set->every_ms >= DAY_MS)
-        return day_start(now_ms, set->every_ms / DAY_MS, set->at_ms);
-    int64_t day_ms = day_start(now_ms, 1, set->at_ms);
-    return day_ms + floor_to(now_ms - day_ms, set->every_ms);
-}
-
-/* The database's clock, when it granted or renewed the lease. */
-static int64_t granted_ms(const struct cli *cli)
-{
-    return rowlock_lock_expires_us(cli->locks[0]) / 1000 - cli->set.ttl_ms;
+    if (!fits_days(asked.every_ms))
+        return floor_to(now_ms, asked.every_ms);
+    if (asked.every_ms >= DAY_MS)
+        return day_start(now_ms, asked.every_ms / DAY_MS);
+    int64_t day_ms = day_start(now_ms, 1);
+    return day_ms + floor_to(now_ms - day_ms, asked.every_ms);
 }
 
 void period_key(const struct cli *cli, char key[PERIOD_KEY_SIZE])
 {
     char fraction[8] = "";
-    int64_t ms = start_ms(&cli->set, granted_ms(cli));
+    /* The database's clock, when it granted or renewed the lease. */
+    int64_t ms = start_ms(rowlock_lock_expires_us(cli->locks[0]) / 1000 - asked.ttl_ms);
     time_t seconds = (time_t)(floor_to(ms, 1000) / 1000);
     struct tm parts;
     size_t length = gmtime_r(&seconds, &parts)

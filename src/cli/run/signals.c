@@ -7,6 +7,7 @@
 #include "cli/exit.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stddef.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -80,32 +81,40 @@ static void note_originals(void)
     sigaction(SIGCHLD, NULL, &original_child);
 }
 
-void signals_cancel(rowlock_db *db)
+/* Ending signals get the handler as far as takes() says, else what they had at the start. */
+static void set_handlers(bool (*takes)(size_t i))
 {
     struct sigaction action = {.sa_handler = on_signal};
     sigemptyset(&action.sa_mask);
+    for (size_t i = 0; i < COUNT(ending); i++)
+        sigaction(ending[i], takes(i) ? &action : &original_ending[i], NULL);
+    pthread_sigmask(SIG_SETMASK, &original_mask, NULL);
+}
+
+static bool is_not_ignored(size_t i)
+{
+    return original_ending[i].sa_handler != SIG_IGN;
+}
+
+static bool is_to_resign(size_t i)
+{
+    return ending[i] == SIGUSR1 && can_resign;
+}
+
+void signals_cancel(rowlock_db *db)
+{
     note_originals();
     waiting_db = db;
     caught = 0;
-    for (size_t i = 0; i < COUNT(ending); i++) {
-        if (original_ending[i].sa_handler != SIG_IGN)
-            sigaction(ending[i], &action, NULL);
-    }
-    pthread_sigmask(SIG_SETMASK, &original_mask, NULL);
+    set_handlers(is_not_ignored);
 }
 
 void signals_start(bool resign)
 {
-    struct sigaction action = {.sa_handler = on_signal};
-    sigemptyset(&action.sa_mask);
     note_originals();
     can_resign = resign;
-    for (size_t i = 0; i < COUNT(ending); i++) {
-        bool ours = ending[i] == SIGUSR1 && resign;
-        sigaction(ending[i], ours ? &action : &original_ending[i], NULL);
-    }
     sigaction(SIGCHLD, &original_child, NULL);
-    pthread_sigmask(SIG_SETMASK, &original_mask, NULL);
+    set_handlers(is_to_resign);
 }
 
 /* A blocked signal is kept even if it is ignored, so ignored signals are left out. */
@@ -115,7 +124,7 @@ int signals_keep(void)
     note_originals();
     sigemptyset(&kept);
     for (size_t i = 0; i < COUNT(ending); i++) {
-        if (original_ending[i].sa_handler != SIG_IGN)
+        if (is_not_ignored(i))
             sigaddset(&kept, ending[i]);
     }
     for (size_t i = 0; i < COUNT(others); i++)
@@ -143,6 +152,18 @@ int signals_next(int64_t wait_ms)
                             .tv_nsec = (long)(wait_ms % 1000) * 1000000};
     int signal = sigtimedwait(&kept, NULL, &wait);
     return signal > 0 ? signal : 0;
+}
+
+int signals_pause(int64_t until_ms)
+{
+    for (;;) {
+        int64_t left_ms = until_ms - now_ms();
+        int signal = signals_next(left_ms < 1000 ? left_ms : 1000);
+        if (signal_ends(signal) && !(signal == SIGUSR1 && can_resign))
+            return signal;
+        if (!signal && left_ms <= 0)
+            return 0;
+    }
 }
 
 /* ---------------------------------------------------------------- the end */
@@ -203,4 +224,13 @@ int64_t now_ms(void)
     struct timespec now;
     clock_gettime(CLOCK_BOOTTIME, &now);
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+bool pause_until(int64_t then_ms, int fd)
+{
+    struct pollfd file = {.fd = fd, .events = POLLIN};
+    for (int64_t left_ms; (left_ms = then_ms - now_ms()) > 0;)
+        if (poll(&file, 1, left_ms < 60000 ? (int)left_ms : 60000) > 0)
+            return false;
+    return true;
 }

@@ -35,6 +35,9 @@ int signals_keep(void);
 /* The next kept signal, also SIGCHLD. It waits at most wait_ms. 0: none came. */
 int signals_next(int64_t wait_ms);
 
+/* Waits until then for a kept signal that is to end us. Returns it, or 0. */
+int signals_pause(int64_t until_ms);
+
 /* A new file descriptor. It is readable while signals_next() would find a signal at once. Do not
  * read it. -1: this system has none. */
 int signals_fd(void);
@@ -54,5 +57,9 @@ bool signal_ends(int signal);
 
 /* Milliseconds on a clock that runs while the machine sleeps, as leases do. */
 int64_t now_ms(void);
+
+/* Waits until then. fd: -1, or a file that ends the wait when it is readable; then it returns
+ * false. */
+bool pause_until(int64_t then_ms, int fd);
 
 #endif

@@ -3,20 +3,10 @@
  * Ends the command before a lease can end, and at a stop. The library renews; lease.c follows the
  * leases by the local clock. job.c has the processes.
  */
-#include "cli/run/supervise.h"
-
-#include "cli/run/hold.h"
-#include "cli/run/job.h"
-#include "cli/run/lease.h"
-#include "cli/run/metrics_run.h"
-#include "cli/run/claim.h"
-#include "cli/run/outer.h"
-#include "cli/run/period.h"
-#include "cli/run/signals.h"
+#include "cli/run/run.h"
 
 #include <errno.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -34,7 +24,6 @@ struct watch {
     /* For signals, for progress, and for each lock. */
     struct pollfd *files;
     nfds_t file_count;
-    int64_t grace_ms;
     /* --min-hold */
     int64_t hold_until_ms;
     /* --max-hold */
@@ -58,63 +47,63 @@ static void set_variable(const char *variable, const char *value)
         must_have(NULL);
 }
 
-/* Several locks: one line for each, in the order of the names. */
-static void set_environment(const struct cli *cli, int64_t expires_us)
+/* Sets the variable, and frees the value. */
+static void set_and_free(const char *variable, char *value)
 {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *names = must_have(open_memstream(&text, &size));
+    set_variable(variable, value);
+    free(value);
+}
+
+/* Several locks: one line for each, in the order of the names. */
+static char *tokens_of_locks(const struct cli *cli)
+{
+    char *text;
+    size_t size;
+    FILE *file = open_text(&text, &size);
     for (int i = 0; i < cli->lock_count; i++)
-        fprintf(names, "%s%s", i ? "\n" : "", rowlock_lock_name(cli->locks[i]));
-    must_have(fclose(names) == 0 ? text : NULL);
-    set_variable("ROWLOCK_NAME", text);
-    free(text);
-    FILE *tokens = must_have(open_memstream(&text, &size));
+        fprintf(file, "%s%lld", i ? "\n" : "", (long long)rowlock_lock_token(cli->locks[i]));
+    return closed_text(file, &text);
+}
+
+static void set_environment(const struct cli *cli)
+{
+    int64_t end_us = INT64_MAX;
     for (int i = 0; i < cli->lock_count; i++)
-        fprintf(tokens, "%s%lld", i ? "\n" : "", (long long)rowlock_lock_token(cli->locks[i]));
-    must_have(fclose(tokens) == 0 ? text : NULL);
-    set_variable("ROWLOCK_TOKEN", text);
-    free(text);
+        end_us = at_most(rowlock_lock_expires_us(cli->locks[i]), end_us);
+    set_and_free("ROWLOCK_NAME", names_of_locks(cli));
+    set_and_free("ROWLOCK_TOKEN", tokens_of_locks(cli));
     set_variable("ROWLOCK_OWNER", rowlock_lock_owner(cli->locks[0]));
-    char time[48];
-    snprintf(time, sizeof time, "%lld.%06lld", (long long)(expires_us / 1000000),
-             (long long)(expires_us % 1000000));
-    set_variable("ROWLOCK_EXPIRES_AT", time);
-    if (cli->set.every_ms != UNSET)
-        set_variable("ROWLOCK_PERIOD", cli->set.once);
+    set_and_free("ROWLOCK_EXPIRES_AT",
+                 new_text("%lld.%06d", (long long)(end_us / 1000000), (int)(end_us % 1000000)));
+    if (asked.every_ms)
+        set_variable("ROWLOCK_PERIOD", asked.once);
     period_restore_zone();
     outer_add(cli);
 }
 
 /* ---------------------------------------------------------------- while the job runs */
 
-static void reason_text(const struct watch *watch, char *text, size_t size)
+/* Free it. */
+static char *reason_text(const struct watch *watch)
 {
-    char silence[DURATION_TEXT_SIZE];
-    switch (watch->reason) {
-    case LEASE_LOST:
-        if (watch->cli->lock_count > 1)
-            snprintf(text, size, "the lock '%s' was lost", watch->lease.gone);
-        else
-            snprintf(text, size, "the lock was lost");
-        break;
-    case LEASE_ENDING:
-        snprintf(text, size, "the lease could not be renewed in time");
-        break;
-    case HELD_TOO_LONG:
-        snprintf(text, size, "the lock was held as long as --max-hold allows");
-        break;
-    case STALLED:
-        duration_text(now_ms() - watch->lease.progress_ms, silence);
-        snprintf(text, size, "the job reported no progress for %s", silence);
-        break;
-    case RESIGNED:
-        snprintf(text, size, "SIGUSR1 asks to resign");
-        break;
-    case NO_REASON:
-        *text = '\0';
-        break;
-    }
+    static const char *const texts[] = {
+        [LEASE_LOST] = "the lock was lost",
+        [LEASE_ENDING] = "the lease could not be renewed in time",
+        [HELD_TOO_LONG] = "the lock was held as long as --max-hold allows",
+        [RESIGNED] = "SIGUSR1 asks to resign",
+    };
+    if (watch->reason == LEASE_LOST && watch->cli->lock_count > 1)
+        return new_text("the lock '%s' was lost", watch->lease.gone);
+    if (watch->reason == STALLED)
+        return new_text("the job reported no progress for %s",
+                        duration_text(now_ms() - watch->lease.progress_ms).text);
+    return new_text("%s", texts[watch->reason]);
+}
+
+/* About the locks. */
+static void tell(const struct watch *watch, const char *what)
+{
+    complain("%s %s: %s", watch->cli->command->name, watch->cli->title, what);
 }
 
 /* A stopped process acts on a signal only after SIGCONT. */
@@ -134,20 +123,18 @@ static void note_told(struct watch *watch)
 
 static void tell_to_end(struct watch *watch, enum reason reason)
 {
-    char text[320];
     watch->reason = reason;
     note_told(watch);
     wake_and_signal(watch, SIGTERM);
-    reason_text(watch, text, sizeof text);
+    char *text = reason_text(watch);
     complain("%s %s: %s; ending the job", watch->cli->command->name, watch->cli->title, text);
+    free(text);
 }
 
 /* When the grace is over, or earlier if the lease ends before that. */
 static int64_t kill_time(const struct watch *watch)
 {
-    int64_t polite_ms = watch->told_ms + watch->grace_ms;
-    int64_t latest_ms = watch->lease.deadline_ms - hold_margin_ms(watch->cli);
-    return polite_ms < latest_ms ? polite_ms : latest_ms;
+    return at_most(watch->told_ms + asked.grace_ms, watch->lease.deadline_ms - hold_margin_ms());
 }
 
 static enum reason reason_to_end(const struct watch *watch)
@@ -171,7 +158,7 @@ static int64_t look_at_lease(struct watch *watch)
         if (reason != NO_REASON)
             tell_to_end(watch, reason);
         else
-            due_ms = lost_ms < watch->end_at_ms ? lost_ms : watch->end_at_ms;
+            due_ms = at_most(lost_ms, watch->end_at_ms);
     }
     if (!watch->told)
         return due_ms;
@@ -179,9 +166,8 @@ static int64_t look_at_lease(struct watch *watch)
         return NO_END;
     int64_t kill_ms = kill_time(watch);
     if (now_ms() < kill_ms)
-        return kill_ms < due_ms ? kill_ms : due_ms;
-    complain("%s %s: the job does not end; killing it", watch->cli->command->name,
-             watch->cli->title);
+        return at_most(kill_ms, due_ms);
+    tell(watch, "the job does not end; killing it");
     job_signal(&watch->job, SIGKILL);
     watch->killed = true;
     return NO_END;
@@ -204,8 +190,7 @@ static void look_at_job(struct watch *watch)
         return;
     }
     if (job->stop_signal == SIGTSTP) {
-        complain("%s %s: a job that holds a lock is not suspended; it continues",
-                 watch->cli->command->name, watch->cli->title);
+        tell(watch, "a job that holds a lock is not suspended; it continues");
         job->stopped = false;
         job_signal(job, SIGCONT);
     } else if (!watch->said_stopped) {
@@ -305,15 +290,13 @@ static void watch_rest_of_group(struct watch *watch)
  * that ended this, or 0. */
 static int hold_on(struct watch *watch)
 {
-    int64_t stall_ms = watch->cli->set.stall_ms;
     while (!watch->told && now_ms() < watch->hold_until_ms) {
         lease_progress(&watch->lease);
         lease_look(&watch->lease);
         if (watch->lease.lost)
             break;
-        int64_t due_ms = stall_ms == UNSET ? NO_END : now_ms() + stall_ms / 2;
-        int signal =
-            wait_for_news(watch, due_ms < watch->hold_until_ms ? due_ms : watch->hold_until_ms);
+        int64_t due_ms = asked.stall_ms ? now_ms() + asked.stall_ms / 2 : NO_END;
+        int signal = wait_for_news(watch, at_most(due_ms, watch->hold_until_ms));
         job_look(&watch->job);
         if (signal_ends(signal))
             return signal;
@@ -350,9 +333,7 @@ static int lost_after_all(const struct watch *watch, const rowlock_lock *lock)
  * to its end, unless an operator broke the lock. */
 static bool may_be_ours(const struct cli *cli, const rowlock_lock *lock, int64_t remaining_ms)
 {
-    rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db_error(cli->db, &err);
-    if (!err.answer_lost || remaining_ms <= 0)
+    if (!last_error(cli).answer_lost || remaining_ms <= 0)
         return false;
     complain("release lock '%s': the answer was lost, and another client has the lock now",
              rowlock_lock_name(lock));
@@ -434,7 +415,7 @@ static int finish(struct watch *watch)
     else if (hold_signal)
         status = die_later(hold_signal);
     status = give_back(watch, status);
-    if (watch->cli->set.verbose)
+    if (general.verbose)
         complain("%s %s: the job ended with status %d", watch->cli->command->name,
                  watch->cli->title, job_exit_status(&watch->job));
     share_keyboard_signal(watch, had_terminal);
@@ -457,18 +438,8 @@ static int not_started(struct cli *cli, int reason)
 {
     complain("execute '%s': %s", cli->arguments[cli->name_count], strerror(reason));
     once_failed(cli);
-    hold_release(cli);
+    grant_release(cli);
     return reason == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_EXECUTE;
-}
-
-static int64_t first_end_us(const struct cli *cli)
-{
-    int64_t first_us = rowlock_lock_expires_us(cli->locks[0]);
-    for (int i = 1; i < cli->lock_count; i++) {
-        int64_t end_us = rowlock_lock_expires_us(cli->locks[i]);
-        first_us = end_us < first_us ? end_us : first_us;
-    }
-    return first_us;
 }
 
 static void close_one(int fd)
@@ -477,12 +448,13 @@ static void close_one(int fd)
         close(fd);
 }
 
-static void close_files(struct watch *watch)
+static void end_watch(struct watch *watch)
 {
     close_one(watch->files[0].fd);
     close_one(watch->lease.progress_fd);
     close_one(watch->job.terminal);
     free(watch->files);
+    free(watch->lease.each);
 }
 
 /* A job may exit with that status by itself. */
@@ -495,13 +467,12 @@ static bool was_lost(const struct watch *watch, int status)
 /* Our end of the pipe for progress closes when the job's does. */
 int supervise(struct cli *cli, int64_t start_ms, const int progress[2], enum job_end *how)
 {
-    struct watch watch = {.cli = cli, .grace_ms = cli->set.grace_ms};
-    const struct settings *set = &cli->set;
-    watch.hold_until_ms = start_ms + set->min_hold_ms;
-    watch.end_at_ms = set->max_hold_ms == UNSET ? NO_END : start_ms + set->max_hold_ms;
+    struct watch watch = {.cli = cli};
+    watch.hold_until_ms = start_ms + asked.min_hold_ms;
+    watch.end_at_ms = asked.max_hold_ms ? start_ms + asked.max_hold_ms : NO_END;
     open_files(&watch);
     lease_begin(&watch.lease, cli, progress[0]);
-    set_environment(cli, first_end_us(cli));
+    set_environment(cli);
     int reason = job_start(&watch.job, cli->arguments + cli->name_count, progress[1]);
     close_one(progress[1]);
     int status = EXIT_FINE;
@@ -515,7 +486,6 @@ int supervise(struct cli *cli, int64_t start_ms, const int progress[2], enum job
         *how = how_it_ended(&watch);
     }
     metrics_run_ends(cli, start_ms, status, was_lost(&watch, status));
-    lease_end(&watch.lease);
-    close_files(&watch);
+    end_watch(&watch);
     return status;
 }
