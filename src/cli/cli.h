@@ -38,16 +38,18 @@ struct option_row {
     /* Of the value. */
     int64_t least;
     int64_t most;
+    /* The names of the commands that have it. NULL: all that list it. */
+    const char *users;
 };
 
-#define OPTION(name, letter, argument, help, kind, variable)          \
-    {                                                                 \
-        name, letter, argument, help, kind, &(variable), 0, INT64_MAX \
+#define OPTION(name, letter, argument, help, kind, variable)                \
+    {                                                                       \
+        name, letter, argument, help, kind, &(variable), 0, INT64_MAX, NULL \
     }
 #define FLAG_OPTION(name, letter, help, variable) OPTION(name, letter, NULL, help, FLAG, variable)
-#define NUMBER_OPTION(name, letter, help, variable, least, most)  \
-    {                                                             \
-        name, letter, "N", help, NUMBER, &(variable), least, most \
+#define NUMBER_OPTION(name, help, variable, least, most)           \
+    {                                                              \
+        name, 0, "N", help, NUMBER, &(variable), least, most, NULL \
     }
 #define OPTIONS_END  \
     {                \
@@ -58,7 +60,7 @@ struct option_row {
 #define INTERVAL_OPTION                                                                         \
     {                                                                                           \
         "interval", 0, "DURATION", "time between two looks (1s)", LENGTH, &general.interval_ms, \
-            50, INT64_MAX                                                                       \
+            50, INT64_MAX, NULL                                                                 \
     }
 
 /* Of --interval. */
@@ -109,6 +111,10 @@ struct command {
     int (*run)(struct cli *cli);
 };
 
+#define COMMAND(...) \
+    {                \
+        __VA_ARGS__  \
+    }
 #define NO_LIMIT (-1)
 #define ANY_NUMBER 100000
 
@@ -160,9 +166,8 @@ int options_before_command(struct cli *cli, int argc, char **argv, int *used);
  * return EXIT_FINE, or EXIT_USAGE after a message. */
 int options_of_command(struct cli *cli, int argc, char **argv);
 
-/* One line for each option, for --help: those of the command, and those of all. NULL: of no
- * command. */
-void options_print(const struct option_row *rows);
+/* One line for each option, for --help. NULL: those before the command. */
+void options_print(const struct command *command);
 
 /* Says what is wrong with the command line, and where to read more. Returns EXIT_USAGE. */
 int usage_error(const struct cli *cli, const char *format, ...)

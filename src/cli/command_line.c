@@ -185,9 +185,17 @@ struct grammar {
     int count;
 };
 
-static void grammar_add(struct grammar *grammar, const struct option_row *row)
+static bool has_option(const struct command *command, const struct option_row *row)
+{
+    return !row->users || strstr(row->users, command->name);
+}
+
+static void grammar_add(struct grammar *grammar, const struct cli *cli,
+                        const struct option_row *row)
 {
     for (; row->name; row++) {
+        if (!has_option(cli->command, row))
+            continue;
         int argument = row->argument ? required_argument : no_argument;
         grammar->rows[grammar->count] = row;
         grammar->longs[grammar->count] =
@@ -200,11 +208,12 @@ static void grammar_add(struct grammar *grammar, const struct option_row *row)
 
 /* order: '+' stops at the first word that is not an option. '-' returns such words one by one. The
  * colon makes getopt_long() distinguish a missing argument from an unknown option. */
-static void grammar_start(struct grammar *grammar, char order, const struct option_row *rows)
+static void grammar_start(struct grammar *grammar, const struct cli *cli, char order,
+                          const struct option_row *rows)
 {
     *grammar = (struct grammar){.shorts = {order, ':'}};
-    grammar_add(grammar, rows);
-    grammar_add(grammar, common);
+    grammar_add(grammar, cli, rows);
+    grammar_add(grammar, cli, common);
     opterr = 0;
     /* Not 1: only 0 makes getopt_long() forget an earlier command line. */
     optind = 0;
@@ -254,7 +263,7 @@ int options_before_command(struct cli *cli, int argc, char **argv, int *used)
 {
     struct grammar grammar;
     int code;
-    grammar_start(&grammar, '+', before_command);
+    grammar_start(&grammar, cli, '+', before_command);
     while ((code = getopt_long(argc, argv, grammar.shorts, grammar.longs, NULL)) != -1) {
         int status = take_option(cli, &grammar, code, argv, false);
         if (status != EXIT_FINE)
@@ -286,7 +295,7 @@ static int take_words(struct cli *cli, int argc, char **argv, int most, bool dry
     /* The last argument of an option: it may look like "--". */
     const char *taken = NULL;
     int code, status = EXIT_FINE;
-    grammar_start(&grammar, '-', cli->command->options);
+    grammar_start(&grammar, cli, '-', cli->command->options);
     cli->argument_count = 0;
     *dashes = false;
     while ((code = getopt_long(argc, argv, grammar.shorts, grammar.longs, NULL)) != -1) {
@@ -354,10 +363,12 @@ int options_of_command(struct cli *cli, int argc, char **argv)
     return count_arguments(cli);
 }
 
-static void print_rows(const struct option_row *row)
+static void print_rows(const struct command *command, const struct option_row *row)
 {
     for (; row->name; row++) {
         char letter[] = {'-', (char)row->letter, ',', '\0'};
+        if (!has_option(command, row))
+            continue;
         char *names = new_text("--%s%s%s", row->name, row->argument ? " " : "",
                                row->argument ? row->argument : "");
         printf("  %3s %-26s %s\n", row->letter ? letter : "", names, row->help);
@@ -365,11 +376,11 @@ static void print_rows(const struct option_row *row)
     }
 }
 
-void options_print(const struct option_row *rows)
+void options_print(const struct command *command)
 {
-    if (rows)
-        print_rows(rows);
-    print_rows(common);
-    if (!rows)
-        print_rows(before_command);
+    if (command)
+        print_rows(command, command->options);
+    print_rows(command, common);
+    if (!command)
+        print_rows(command, before_command);
 }

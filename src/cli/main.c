@@ -76,7 +76,7 @@ static int print_help(const struct command *command)
            command->arguments, command->purpose[0] - 'a' + 'A');
     printf("%s.\n\n%s%sOptions:\n", command->purpose + 1, command->details,
            command->details[0] ? "\n" : "");
-    options_print(command->options);
+    options_print(command);
     return EXIT_FINE;
 }
 
@@ -110,17 +110,10 @@ static int run_help(struct cli *cli)
 
 static const struct option_row no_options[] = {OPTIONS_END};
 
-static const struct command help_command = {
-    "help",
-    "[COMMAND]",
-    "open the manual",
-    "Without a terminal or the manual's page, it prints the same as --help.\n",
-    no_options,
-    0,
-    1,
-    false,
-    QUORUM,
-    run_help};
+static const struct command help_command =
+    COMMAND("help", "[COMMAND]", "open the manual",
+            "Without a terminal or the manual's page, it prints the same as --help.\n", no_options,
+            0, 1, false, QUORUM, run_help);
 
 /* ---------------------------------------------------------------- running */
 

@@ -45,18 +45,11 @@ static int run_install(struct cli *cli)
     return EXIT_FINE;
 }
 
-const struct command install_command = {
-    "install",
-    "",
-    "create the tables",
+const struct command install_command = COMMAND(
+    "install", "", "create the tables",
     "If the tables are there, it changes nothing. Without the privilege, let a DBA run what\n"
     "--print prints: psql -v ON_ERROR_STOP=1 -f FILE, or mysql DATABASE < FILE.\n",
-    install_options,
-    0,
-    0,
-    true,
-    EACH_MEMBER,
-    run_install};
+    install_options, 0, 0, true, EACH_MEMBER, run_install);
 
 /* ---------------------------------------------------------------- upgrade */
 
@@ -134,20 +127,13 @@ static int run_upgrade(struct cli *cli)
     return reported(cli, result);
 }
 
-const struct command upgrade_command = {
-    "upgrade",
-    "",
-    "bring the tables to the version of this command",
+const struct command upgrade_command = COMMAND(
+    "upgrade", "", "bring the tables to the version of this command",
     "Programs of this version and of the one before can use the tables meanwhile. It makes\n"
     "routines again that are missing or have another body.\n"
     "Exit status: 0 done; 75 other transactions kept the tables locked for a minute: run it\n"
     "again.\n",
-    upgrade_options,
-    0,
-    0,
-    false,
-    EACH_MEMBER,
-    run_upgrade};
+    upgrade_options, 0, 0, false, EACH_MEMBER, run_upgrade);
 
 /* ---------------------------------------------------------------- break */
 
@@ -155,7 +141,7 @@ const struct command upgrade_command = {
 static int64_t if_token;
 
 static const struct option_row break_options[] = {
-    NUMBER_OPTION("if-token", 0, "only if the grant has this token", if_token, 1, INT64_MAX),
+    NUMBER_OPTION("if-token", "only if the grant has this token", if_token, 1, INT64_MAX),
     JSON_OPTION,
     OPTIONS_END,
 };
@@ -216,18 +202,11 @@ static int run_break(struct cli *cli)
     return status;
 }
 
-const struct command break_command = {
-    "break",
-    "NAME",
-    "take a lock away from its holder",
+const struct command break_command = COMMAND(
+    "break", "NAME", "take a lock away from its holder",
     "The holder's token is out of date from now on. The holder learns it at its next renewal.\n"
     "Exit status: 0 taken away; 1 the lock has no holder, or the holder has another token.\n",
-    break_options,
-    1,
-    1,
-    false,
-    EACH_MEMBER,
-    run_break};
+    break_options, 1, 1, false, EACH_MEMBER, run_break);
 
 /* ---------------------------------------------------------------- raise-tokens */
 
@@ -235,7 +214,7 @@ static int64_t raise_by = 1000000;
 static bool new_identity;
 
 static const struct option_row raise_options[] = {
-    NUMBER_OPTION("by", 0, "how far above the highest token (1000000)", raise_by, 1,
+    NUMBER_OPTION("by", "how far above the highest token (1000000)", raise_by, 1,
                   INT64_C(1000000000000000)),
     FLAG_OPTION("new-identity", 0, "also give a restored copy a new identity", new_identity),
     JSON_OPTION,
@@ -263,17 +242,10 @@ static int run_raise_tokens(struct cli *cli)
     return EXIT_FINE;
 }
 
-const struct command raise_command = {
-    "raise-tokens",
-    "",
-    "raise all tokens after a failover or a restore",
+const struct command raise_command = COMMAND(
+    "raise-tokens", "", "raise all tokens after a failover or a restore",
     "Run it after a failover to a replica that may lack the newest grants, or after restoring a\n"
     "backup, before locks are used again. N must be larger than the number of grants that may\n"
     "be missing. It prints the new highest token. Later tokens are above it. Grants go on, but\n"
     "their holders are fenced out.\n",
-    raise_options,
-    0,
-    0,
-    true,
-    ONE_DATABASE,
-    run_raise_tokens};
+    raise_options, 0, 0, true, ONE_DATABASE, run_raise_tokens);

@@ -59,16 +59,9 @@ static int run_list(struct cli *cli)
     return reported(cli, result);
 }
 
-const struct command list_command = {"list",
-                                     "",
-                                     "show all grants, or all waiters",
-                                     "Expired grants are shown until a sweep.\n",
-                                     list_options,
-                                     0,
-                                     0,
-                                     false,
-                                     QUORUM,
-                                     run_list};
+const struct command list_command = COMMAND("list", "", "show all grants, or all waiters",
+                                            "Expired grants are shown until a sweep.\n",
+                                            list_options, 0, 0, false, QUORUM, run_list);
 
 /* ---------------------------------------------------------------- show */
 
@@ -169,14 +162,7 @@ static int run_show(struct cli *cli)
     return status;
 }
 
-const struct command show_command = {
-    "show",
-    "NAME",
-    "show everything about one lock",
+const struct command show_command = COMMAND(
+    "show", "NAME", "show everything about one lock",
     "Exit status: 0 the lock has a grant, waiters or a last token; 1 the name is not known.\n",
-    show_options,
-    1,
-    1,
-    false,
-    QUORUM,
-    run_show};
+    show_options, 1, 1, false, QUORUM, run_show);

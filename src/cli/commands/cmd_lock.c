@@ -32,10 +32,6 @@ static void print_answer(const struct cli *cli, int result, const char *owner, i
 
 /* ---------------------------------------------------------------- acquire */
 
-static const struct option_row acquire_options[] = {
-    NONBLOCK_OPTION, WAIT_OPTION,  CONFLICT_OPTION, SHARED_OPTION, PERMITS_OPTION, UNFAIR_OPTION,
-    TTL_OPTION,      OWNER_OPTION, NOTE_OPTION,     JSON_OPTION,   VERBOSE_OPTION, OPTIONS_END};
-
 static void print_refusal(const struct cli *cli, int result)
 {
     rowlock_grant holder = ROWLOCK_GRANT_INIT;
@@ -91,19 +87,12 @@ static int run_acquire(struct cli *cli)
     return status;
 }
 
-const struct command acquire_command = {
-    "acquire",
-    "NAME",
-    "get a lock and print its token",
+const struct command acquire_command = COMMAND(
+    "acquire", "NAME", "get a lock and print its token",
     "The grant stays when this command ends, until it is released or its lease runs out.\n"
     "To renew or release it you need its owner. So give --owner, set ROWLOCK_OWNER, or use\n"
     "the random owner that --json prints.\n",
-    acquire_options,
-    1,
-    1,
-    true,
-    QUORUM,
-    run_acquire};
+    asked_options, 1, 1, true, QUORUM, run_acquire);
 
 /* ---------------------------------------------------------------- renew, release, verify */
 
@@ -117,7 +106,7 @@ static struct {
 #define ITS_OWNER_OPTION \
     OPTION("owner", 0, "OWNER", "the owner of the grant ($ROWLOCK_OWNER)", TEXT, its.owner)
 #define ITS_TOKEN_OPTION \
-    NUMBER_OPTION("token", 0, "the token of the grant ($ROWLOCK_TOKEN)", its.token, 1, INT64_MAX)
+    NUMBER_OPTION("token", "the token of the grant ($ROWLOCK_TOKEN)", its.token, 1, INT64_MAX)
 
 static const struct option_row grant_options[] = {ITS_OWNER_OPTION, ITS_TOKEN_OPTION, JSON_OPTION,
                                                   OPTIONS_END};
@@ -191,36 +180,16 @@ static int run_verify(struct cli *cli)
     return status == EXIT_FINE ? answer(cli, rowlock_verify(cli->locks[0]), false) : status;
 }
 
-const struct command renew_command = {"renew",
-                                      "NAME",
-                                      "extend the lease of a grant",
-                                      "Exit status: 0 renewed; 76 the grant is gone.\n",
-                                      renew_options,
-                                      1,
-                                      1,
-                                      false,
-                                      QUORUM,
-                                      run_renew};
+const struct command renew_command = COMMAND("renew", "NAME", "extend the lease of a grant",
+                                             "Exit status: 0 renewed; 76 the grant is gone.\n",
+                                             renew_options, 1, 1, false, QUORUM, run_renew);
 
-const struct command release_command = {"release",
-                                        "NAME",
-                                        "release a lock",
-                                        "Exit status: 0 released; 76 the grant was gone already.\n",
-                                        grant_options,
-                                        1,
-                                        1,
-                                        false,
-                                        QUORUM,
-                                        run_release};
+const struct command release_command =
+    COMMAND("release", "NAME", "release a lock",
+            "Exit status: 0 released; 76 the grant was gone already.\n", grant_options, 1, 1, false,
+            QUORUM, run_release);
 
-const struct command verify_command = {
-    "verify",
-    "NAME",
-    "ask whether a grant is still valid",
-    "Exit status: 0 valid; 76 the grant is gone, or its lease has run out.\n",
-    grant_options,
-    1,
-    1,
-    false,
-    QUORUM,
-    run_verify};
+const struct command verify_command =
+    COMMAND("verify", "NAME", "ask whether a grant is still valid",
+            "Exit status: 0 valid; 76 the grant is gone, or its lease has run out.\n",
+            grant_options, 1, 1, false, QUORUM, run_verify);

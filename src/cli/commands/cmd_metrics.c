@@ -228,19 +228,12 @@ static int run_metrics(struct cli *cli)
     return status;
 }
 
-const struct command metrics_command = {
-    "metrics",
-    "",
-    "print figures for Prometheus",
+const struct command metrics_command = COMMAND(
+    "metrics", "", "print figures for Prometheus",
     "One line for each number: locks, waiters, once keys, the last sweep, the worst finding of\n"
     "check. rowlock_up is 0 if the tables could not be read. With several URLs the label member\n"
     "says which one it is.\n"
     "- --match: also held, remaining, waiters, grants and so on, with the label name.\n"
     "- --textfile: the exit status is 0 if FILE is written, also while the database is away.\n"
     "  Without it the exit status is 0 only if the tables could be read.\n",
-    options,
-    0,
-    0,
-    false,
-    QUORUM,
-    run_metrics};
+    options, 0, 0, false, QUORUM, run_metrics);

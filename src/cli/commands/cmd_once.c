@@ -272,18 +272,12 @@ static int run_once(struct cli *cli)
     return EXIT_NOTHING;
 }
 
-const struct command once_command = {
-    "once",
-    "list [NAME]... | show [NAME]... KEY | forget [NAME]... KEY",
+const struct command once_command = COMMAND(
+    "once", "list [NAME]... | show [NAME]... KEY | forget [NAME]... KEY",
     "list or forget the keys of run --once and --every",
     "With NAME: the keys of that lock. With several: the keys of runs with all of them, in\n"
     "this order. Without NAME: list shows all keys; show and forget take a key that a program\n"
     "has claimed through the library.\n"
     "forget makes a key free: the next run with it runs its command.\n"
     "Exit status of show and forget: 0 found; 1 there is no such key.\n",
-    options,
-    1,
-    ANY_NUMBER,
-    false,
-    ONE_DATABASE,
-    run_once};
+    options, 1, ANY_NUMBER, false, ONE_DATABASE, run_once);

@@ -29,7 +29,7 @@ static const struct option_row options[] = {
     OPTION("once-older-than", 0, "DURATION",
            "forget once keys done this long ago, or 'never' (30d)", LENGTH_OR_NEVER,
            set.once_older_than_ms),
-    NUMBER_OPTION("batch", 0, "rows removed in one transaction (500)", set.batch, 1, 10000),
+    NUMBER_OPTION("batch", "rows removed in one transaction (500)", set.batch, 1, 10000),
     FLAG_OPTION("dry-run", 0, "print what would be removed; remove nothing", set.dry_run),
     OPTION("every", 0, "DURATION", "repeat the sweep, until a signal ends it", LENGTH,
            set.every_ms),
@@ -190,15 +190,8 @@ static int run_sweep(struct cli *cli)
     return set.every_ms ? sweep_every(cli) : reported(cli, sweep_once(cli, &signal));
 }
 
-const struct command sweep_command = {
-    "sweep",
-    "",
-    "remove expired grants and old keys",
-    "Locks work without it. It keeps the tables small: run it from cron, or with --every.\n"
-    "It also forgets idle token counters and old keys of run --once.\n",
-    options,
-    0,
-    0,
-    false,
-    EACH_MEMBER,
-    run_sweep};
+const struct command sweep_command =
+    COMMAND("sweep", "", "remove expired grants and old keys",
+            "Locks work without it. It keeps the tables small: run it from cron, or with --every.\n"
+            "It also forgets idle token counters and old keys of run --once.\n",
+            options, 0, 0, false, EACH_MEMBER, run_sweep);

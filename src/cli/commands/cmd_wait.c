@@ -31,9 +31,6 @@ static bool holds(const struct entry *entry)
 
 /* ---------------------------------------------------------------- wait */
 
-static const struct option_row wait_options[] = {NONBLOCK_OPTION, WAIT_OPTION, CONFLICT_OPTION,
-                                                 VERBOSE_OPTION, OPTIONS_END};
-
 enum {
     /* Between two looks. */
     SHORTEST_MS = 20,
@@ -102,18 +99,11 @@ static int run_wait(struct cli *cli)
     return conflict_status(status);
 }
 
-const struct command wait_command = {
-    "wait",
-    "NAME",
-    "wait until a lock is free",
-    "It acquires nothing: another client may get the lock a moment later.\n"
-    "Exit status: 0 the lock is free; 75 the time is over.\n",
-    wait_options,
-    1,
-    1,
-    false,
-    QUORUM,
-    run_wait};
+const struct command wait_command =
+    COMMAND("wait", "NAME", "wait until a lock is free",
+            "It acquires nothing: another client may get the lock a moment later.\n"
+            "Exit status: 0 the lock is free; 75 the time is over.\n",
+            asked_options, 1, 1, false, QUORUM, run_wait);
 
 /* ---------------------------------------------------------------- leader */
 
@@ -200,17 +190,10 @@ static int run_leader(struct cli *cli)
     return status;
 }
 
-const struct command leader_command = {
-    "leader",
-    "NAME",
-    "print who holds a lock, with its note",
+const struct command leader_command = COMMAND(
+    "leader", "NAME", "print who holds a lock, with its note",
     "It prints token, holder and note. The token is the number of the term.\n"
     "With --watch it prints a line at each change, \"-\" for no leader, and goes on through an\n"
     "outage of the database.\n"
     "Exit status: 0 there is a leader; 75 there is none.\n",
-    leader_options,
-    1,
-    1,
-    false,
-    QUORUM,
-    run_leader};
+    leader_options, 1, 1, false, QUORUM, run_leader);

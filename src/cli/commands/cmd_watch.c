@@ -18,6 +18,7 @@
 #define SCREEN_HELP                                                    \
     "It prints everything as text, once in each interval. The screen " \
     "for terminals is\nnot built in.\n"
+#define screen_watch(looker, first, status) false
 #endif
 
 /* Its thread may outlive the command: see looker_stop(). */
@@ -25,7 +26,7 @@ static struct looker looker = {.most = UNSET};
 
 static const struct option_row options[] = {
     INTERVAL_OPTION,
-    NUMBER_OPTION("count", 0, "end after N looks (default: no end)", looker.most, 1, 1000000000),
+    NUMBER_OPTION("count", "end after N looks (default: no end)", looker.most, 1, 1000000000),
     JSON_OPTION,
     OPTIONS_END,
 };
@@ -119,14 +120,7 @@ static int run_watch(struct cli *cli)
     return status;
 }
 
-const struct command watch_command = {
-    "watch",
-    "[NAME]",
-    "show holders and waiters live",
-    SCREEN_HELP "With --json it prints one object on one line for each look.\n",
-    options,
-    0,
-    1,
-    false,
-    QUORUM,
-    run_watch};
+const struct command watch_command =
+    COMMAND("watch", "[NAME]", "show holders and waiters live",
+            SCREEN_HELP "With --json it prints one object on one line for each look.\n", options, 0,
+            1, false, QUORUM, run_watch);

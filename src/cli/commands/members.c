@@ -102,17 +102,10 @@ static int check_votes(const struct cli *cli)
     return findings_end(cli, &findings, report_error(result, &error));
 }
 
-const struct command check_command = {
-    "check",
-    "",
-    "examine whether the database is fit for locks",
-    "Exit status: 0 fine, perhaps with warnings; 1 something is bad.\n",
-    check_options,
-    0,
-    0,
-    false,
-    EACH_MEMBER,
-    run_check};
+const struct command check_command =
+    COMMAND("check", "", "examine whether the database is fit for locks",
+            "Exit status: 0 fine, perhaps with warnings; 1 something is bad.\n", check_options, 0,
+            0, false, EACH_MEMBER, run_check);
 
 /* ---------------------------------------------------------------- from member to member */
 
@@ -156,7 +149,7 @@ int run_for_members(struct cli *cli)
 static int64_t replaced = UNSET;
 
 static const struct option_row join_options[] = {
-    NUMBER_OPTION("replace", 0, "another database takes the place of member N", replaced, 1,
+    NUMBER_OPTION("replace", "another database takes the place of member N", replaced, 1,
                   URLS_MOST),
     JSON_OPTION,
     OPTIONS_END,
@@ -186,19 +179,12 @@ static int run_quorum_join(struct cli *cli)
     return EXIT_FINE;
 }
 
-const struct command join_command = {
-    "quorum-join",
-    "",
-    "make databases a quorum, or let a member vote again",
+const struct command join_command = COMMAND(
+    "quorum-join", "", "make databases a quorum, or let a member vote again",
     "Run it with the URLs of all members, after install. Run it again after a member was\n"
     "restarted, restored or failed over: until then that member does not vote. It waits until\n"
     "the leases are over that the member may have forgotten, and raises its tokens above all\n"
     "others. Locks go on with the other members meanwhile.\n"
     "Another database in the place of a member is refused. --replace N takes it.\n"
     "Exit status: 0 all members vote; 69 a member is away: run it again when it is back.\n",
-    join_options,
-    0,
-    0,
-    false,
-    QUORUM,
-    run_quorum_join};
+    join_options, 0, 0, false, QUORUM, run_quorum_join);

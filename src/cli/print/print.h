@@ -8,31 +8,25 @@
 #include "cli/cli.h"
 
 #include <jansson.h>
+#include <stdarg.h>
 #include <stdio.h>
 
 /* ---------------------------------------------------------------- messages (report.c) */
 
-/* Returns memory. NULL ends the process with EXIT_INTERNAL. */
-void *must_have(void *memory);
-
-/* A copy of a formatted text. Free it. Never NULL. */
-char *new_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-/* A file in memory. Close it with closed_text(), which returns *text. Never NULL. */
-FILE *open_text(char **text, size_t *size);
-char *closed_text(FILE *file, char **text);
-
 /* One line on standard error, "rowlock: …", with control characters as text. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* The same, after the command and the names of its locks: "run 'nightly': …" */
+void tell(const struct cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* One line on standard output, with control characters as text. */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* From now on, lines of complain() and say_member() begin with "member N: ". 0: not any more. */
+/* From now on, lines on standard error and of say_member() begin with "member N: ". 0: none do. */
 void speak_for_member(int number);
 void say_member(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* From now on, a line of complain() that cannot be written at once is dropped. */
+/* From now on, a line on standard error that cannot be written at once is dropped. */
 void complain_without_waiting(void);
 
 /* Should a message name the holder? A person who waits wants to read it. A cron job that finds
@@ -61,6 +55,21 @@ static inline int reported(const struct cli *cli, int result)
 int finish_output(int status);
 
 /* ---------------------------------------------------------------- texts (texts.c) */
+
+/* Returns memory. NULL ends the process with EXIT_INTERNAL. */
+void *must_have(void *memory);
+
+/* A copy of a formatted text. Free it. Never NULL. */
+char *new_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+char *formatted(const char *format, va_list arguments);
+
+/* Sets a variable of the environment. */
+void set_and_free(const char *variable, char *value);
+
+/* A file in memory. Close it with closed_text(), which returns *text. Never NULL. */
+FILE *open_text(char **text, size_t *size);
+char *closed_text(FILE *file, char **text);
 
 /* The number of bytes at text that a terminal may obey, or not show: 0 for what is shown. */
 size_t dangerous_bytes(const char *text);
@@ -182,7 +191,7 @@ char **table_row(struct table *table);
 /* Prints the rest, and frees the table's memory. */
 void table_end(struct table *table);
 
-/* ---------------------------------------------------------------- grants and waiters (entries.c) */
+/* --------------------------------------------------------- grants and waiters (entries.c) */
 
 struct entry {
     bool waits;

@@ -13,40 +13,6 @@
 #include <string.h>
 #include <unistd.h>
 
-void *must_have(void *memory)
-{
-    if (!memory) {
-        fputs("rowlock: out of memory\n", stderr);
-        exit(EXIT_INTERNAL);
-    }
-    return memory;
-}
-
-static char *formatted(const char *format, va_list arguments)
-{
-    char *text = NULL;
-    return must_have(vasprintf(&text, format, arguments) < 0 ? NULL : text);
-}
-
-char *new_text(const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    char *text = formatted(format, arguments);
-    va_end(arguments);
-    return text;
-}
-
-FILE *open_text(char **text, size_t *size)
-{
-    return must_have(open_memstream(text, size));
-}
-
-char *closed_text(FILE *file, char **text)
-{
-    return must_have(fclose(file) == 0 ? *text : NULL);
-}
-
 /* ---------------------------------------------------------------- messages */
 
 static bool never_wait;
@@ -77,7 +43,8 @@ static void print_line(FILE *out, const char *begin, const char *whose, const ch
 {
     char *text = formatted(format, arguments);
     char *safe = printable(text);
-    fprintf(out, "%s%s%s\n", begin, whose, safe);
+    if (out != stderr || !would_wait())
+        fprintf(out, "%s%s%s\n", begin, whose, safe);
     free(safe);
     free(text);
 }
@@ -85,11 +52,19 @@ static void print_line(FILE *out, const char *begin, const char *whose, const ch
 void complain(const char *format, ...)
 {
     va_list arguments;
-    if (would_wait())
-        return;
     va_start(arguments, format);
     print_line(stderr, "rowlock: ", member, format, arguments);
     va_end(arguments);
+}
+
+void tell(const struct cli *cli, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    char *text = formatted(format, arguments);
+    va_end(arguments);
+    complain("%s %s: %s", cli->command->name, cli->title, text);
+    free(text);
 }
 
 void say(const char *format, ...)

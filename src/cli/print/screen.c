@@ -54,15 +54,17 @@ static bool is_unsteady(wchar_t c)
            (c >= 0xfe00 && c <= 0xfe0f) || (c >= 0xe0000 && c <= 0xe0fff);
 }
 
-/* *out gets the character at text, or a question mark if it cannot be shown. Returns its bytes. */
-static size_t next_character(const struct screen *s, const char *text, wchar_t *out)
+/* *out gets the character at text, or a question mark if it cannot be shown, and *width its columns.
+ * Returns its bytes. */
+static size_t next_character(const struct screen *s, const char *text, wchar_t *out, int *width)
 {
     mbstate_t state = {0};
     size_t bytes = mbrtowc(out, text, MB_CUR_MAX, &state);
     bool broken = bytes == (size_t)-1 || bytes == (size_t)-2 || bytes == 0;
-    if (!broken && *out < 0x80)
-        return bytes;
-    if (!broken && s->wide && wcwidth(*out) >= 0 && !is_unsteady(*out))
+    bool shown = !broken && (*out < 0x80 || (s->wide && wcwidth(*out) >= 0 && !is_unsteady(*out)));
+    *width = shown ? wcwidth(*out) : 1;
+    *width = *width > 0 ? *width : 0;
+    if (shown)
         return bytes;
     *out = L'?';
     bytes = 1;
@@ -73,12 +75,9 @@ static size_t next_character(const struct screen *s, const char *text, wchar_t *
 
 static int columns_on_screen(const struct screen *s, const char *text)
 {
-    int columns = 0;
-    wchar_t c;
-    while (*text) {
-        text += next_character(s, text, &c);
-        columns += wcwidth(c) > 0 ? wcwidth(c) : 0;
-    }
+    int columns = 0, width;
+    for (wchar_t c; *text; columns += width)
+        text += next_character(s, text, &c, &width);
     return columns;
 }
 
@@ -91,8 +90,8 @@ static void put(const struct screen *s, int y, int x, int columns, const char *t
     move(y, x);
     while (*text && columns > 0) {
         wchar_t c;
-        size_t bytes = next_character(s, text, &c);
-        int width = wcwidth(c) > 0 ? wcwidth(c) : 0;
+        int width;
+        size_t bytes = next_character(s, text, &c, &width);
         if (width > room)
             break;
         if (c == L'?')
@@ -273,47 +272,27 @@ static bool take_news(struct screen *s)
 
 /* ---------------------------------------------------------------- keys and signals */
 
+/* draw() corrects it at the end. */
 static void scroll_by(struct screen *s, bool down, size_t rows)
 {
-    if (down)
-        /* draw() corrects it at the end. */
-        s->top += rows;
-    else
-        s->top -= s->top < rows ? s->top : rows;
+    s->top = down ? s->top + rows : s->top - (size_t)at_most((int64_t)rows, (int64_t)s->top);
 }
 
 /* False: this key ends the screen. */
 static bool take_key(struct screen *s, int key)
 {
-    switch (key) {
-    case 'q':
-    case 'Q':
+    bool page = key == KEY_NPAGE || key == ' ' || key == KEY_PPAGE;
+    bool end = key == KEY_HOME || key == KEY_END;
+    bool down = key == KEY_DOWN || key == KEY_NPAGE || key == ' ' || key == KEY_END;
+    if (key == 'q' || key == 'Q') {
         s->status = EXIT_FINE;
         return false;
-    case KEY_DOWN:
-    case KEY_UP:
-        scroll_by(s, key == KEY_DOWN, 1);
-        break;
-    case KEY_NPAGE:
-    case ' ':
-        scroll_by(s, true, lines_for_rows());
-        break;
-    case KEY_PPAGE:
-        scroll_by(s, false, lines_for_rows());
-        break;
-    case KEY_HOME:
-        s->top = 0;
-        break;
-    case KEY_END:
-        s->top = s->view->snapshot.count;
-        break;
-    /* Ctrl-L: another program has written over the screen. */
-    case 'L' - '@':
-        clearok(curscr, TRUE);
-        break;
-    default:
-        break;
     }
+    /* Ctrl-L: another program has written over the screen. */
+    if (key == 'L' - '@')
+        clearok(curscr, TRUE);
+    else if (page || end || down || key == KEY_UP)
+        scroll_by(s, down, end ? s->view->snapshot.count : page ? lines_for_rows() : 1);
     return true;
 }
 
@@ -429,16 +408,6 @@ bool screen_watch(struct looker *looker, struct view *first, int *status)
     close_screen(&s);
     *status = s.status;
     return true;
-}
-
-#else
-
-bool screen_watch(struct looker *looker, struct view *first, int *status)
-{
-    (void)looker;
-    (void)first;
-    (void)status;
-    return false;
 }
 
 #endif

@@ -4,8 +4,51 @@
  */
 #include "cli/print/print.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+void *must_have(void *memory)
+{
+    if (!memory) {
+        fputs("rowlock: out of memory\n", stderr);
+        exit(EXIT_INTERNAL);
+    }
+    return memory;
+}
+
+char *formatted(const char *format, va_list arguments)
+{
+    char *text = NULL;
+    return must_have(vasprintf(&text, format, arguments) < 0 ? NULL : text);
+}
+
+char *new_text(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    char *text = formatted(format, arguments);
+    va_end(arguments);
+    return text;
+}
+
+FILE *open_text(char **text, size_t *size)
+{
+    return must_have(open_memstream(text, size));
+}
+
+char *closed_text(FILE *file, char **text)
+{
+    return must_have(fclose(file) == 0 ? *text : NULL);
+}
+
+void set_and_free(const char *variable, char *value)
+{
+    must_have(setenv(variable, value, 1) == 0 ? value : NULL);
+    free(value);
+}
+
+/* ---------------------------------------------------------------- what a terminal may obey */
 
 /* Control characters, new and old; marks that turn the direction of writing; separators of lines;
  * what has no width, so that two names look alike. The joiners U+200C and U+200D are not here:
@@ -76,6 +119,8 @@ int columns_of(const char *text)
         columns += ((unsigned char)*text & 0xc0) != 0x80;
     return columns;
 }
+
+/* ---------------------------------------------------------------- figures and people */
 
 struct short_text duration_text(int64_t ms)
 {

@@ -130,8 +130,8 @@ static void say_done(const struct cli *cli)
     json_t *stored = talkative() ? json_loadb(result, length, 0, NULL) : NULL;
     const char *time = json_string_value(json_object_get(stored, "ended_at"));
     if (talkative())
-        complain("run %s: '%s' was done before%s%s; nothing is run", cli->title, asked.once,
-                 time ? ", at " : "", time ? time : "");
+        tell(cli, "'%s' was done before%s%s; nothing is run", asked.once, time ? ", at " : "",
+             time ? time : "");
     json_decref(stored);
 }
 
@@ -139,14 +139,16 @@ static void say_done(const struct cli *cli)
 static int say_mismatch(const struct cli *cli)
 {
     if (!asked.every_ms) {
-        complain("run %s: the key '%s' was used for another command; choose another key, or free "
-                 "it with `rowlock once forget NAME KEY`",
-                 cli->title, asked.once);
+        tell(cli,
+             "the key '%s' was used for another command; choose another key, or free "
+             "it with `rowlock once forget NAME KEY`",
+             asked.once);
         return EXIT_USAGE;
     }
-    complain("run %s: '%s' was done before, by another command; nothing is run; if these are two "
-             "jobs, give each its name",
-             cli->title, asked.once);
+    tell(cli,
+         "'%s' was done before, by another command; nothing is run; if these are two "
+         "jobs, give each its name",
+         asked.once);
     return EXIT_FINE;
 }
 
@@ -169,12 +171,10 @@ static void say_busy(const struct cli *cli, const char *key)
     int result = rowlock_once_list(cli->db, key, take_record, &record);
     if (result != ROWLOCK_OK || !once_has_failed(&record)) {
         if (talkative() || !asked.nonblock)
-            complain("run %s: '%s' is in progress: another run has claimed it", cli->title,
-                     asked.once);
+            tell(cli, "'%s' is in progress: another run has claimed it", asked.once);
     } else if (talkative()) {
-        complain("run %s: '%s' failed %s ago; it is not repeated for another %s", cli->title,
-                 asked.once, duration_text(record.age_ms).text,
-                 duration_text(record.remaining_ms).text);
+        tell(cli, "'%s' failed %s ago; it is not repeated for another %s", asked.once,
+             duration_text(record.age_ms).text, duration_text(record.remaining_ms).text);
     }
 }
 
@@ -182,8 +182,8 @@ static void say_busy(const struct cli *cli, const char *key)
 static int report_key(const struct cli *cli, const char *verb, int result)
 {
     rowlock_error error = last_error(cli);
-    complain("run %s: %s '%s': %s", cli->title, verb, asked.once,
-             error.code == result ? error.text : rowlock_result_name(result));
+    tell(cli, "%s '%s': %s", verb, asked.once,
+         error.code == result ? error.text : rowlock_result_name(result));
     return status_of(result);
 }
 
@@ -276,9 +276,7 @@ bool once_claim(struct cli *cli, int *status)
         return false;
     if (still_held(cli))
         return true;
-    complain(
-        "run %s: the lease ended before the job could begin; try again, or give a longer --ttl",
-        cli->title);
+    tell(cli, "the lease ended before the job could begin; try again, or give a longer --ttl");
     give_back(cli);
     *status = EXIT_LOST;
     return false;
@@ -308,12 +306,11 @@ int once_complete(struct cli *cli)
     if (result == ROWLOCK_OK)
         return EXIT_FINE;
     if (result == ROWLOCK_LOST) {
-        complain("run %s: '%s' was done, but its key is gone: another run may do it as well",
-                 cli->title, asked.once);
+        tell(cli, "'%s' was done, but its key is gone: another run may do it as well", asked.once);
         return status_of(result);
     }
-    complain("run %s: '%s' was done, but may not be recorded as done: the next run may do it again",
-             cli->title, asked.once);
+    tell(cli, "'%s' was done, but may not be recorded as done: the next run may do it again",
+         asked.once);
     return report_key(cli, "complete", result);
 }
 

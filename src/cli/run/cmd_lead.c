@@ -7,10 +7,6 @@
 
 #include "cli/run/run.h"
 
-static const struct option_row options[] = {
-    WAIT_OPTION,  CONFLICT_OPTION, TTL_OPTION,  MAX_HOLD_OPTION, STALL_OPTION,
-    GRACE_OPTION, OWNER_OPTION,    NOTE_OPTION, VERBOSE_OPTION,  OPTIONS_END};
-
 /* Between two terms. A term that lasted for the longest pause was a good one. */
 enum { SHORTEST_PAUSE_MS = 1000, LONGEST_PAUSE_MS = 60000 };
 
@@ -31,10 +27,10 @@ static bool lead_once(struct cli *cli, int *status, enum job_end *how)
 static void say_next(const struct cli *cli, int status, int64_t pause_ms)
 {
     if (pause_ms)
-        complain("lead %s: the term is over (exit status %d); back to the queue in %s", cli->title,
-                 status, duration_text(pause_ms).text);
+        tell(cli, "the term is over (exit status %d); back to the queue in %s", status,
+             duration_text(pause_ms).text);
     else
-        complain("lead %s: the term is over; back to the queue", cli->title);
+        tell(cli, "the term is over; back to the queue");
 }
 
 /* The library may still try to reach a server that does not answer. No job waits for that. */
@@ -80,10 +76,8 @@ static int run_lead(struct cli *cli)
     return die_later(signal);
 }
 
-const struct command lead_command = {
-    "lead",
-    "NAME [--] COMMAND [ARGUMENT]...",
-    "hold a lock again and again while a command runs",
+const struct command lead_command = COMMAND(
+    "lead", "NAME [--] COMMAND [ARGUMENT]...", "hold a lock again and again while a command runs",
     "Like run, but when COMMAND ends, or the lease was lost, rowlock waits for the lock again. So\n"
     "one of several hosts is the leader. Each term has a token: $ROWLOCK_TOKEN.\n"
     "\n"
@@ -94,9 +88,4 @@ const struct command lead_command = {
     "- SIGTERM, SIGINT and SIGQUIT end COMMAND and rowlock, as they end run.\n"
     "- Exit status: that of COMMAND, after a signal; 75 not acquired within --wait; 126 or 127\n"
     "  if COMMAND cannot be executed.\n",
-    options,
-    2,
-    NO_LIMIT,
-    true,
-    QUORUM,
-    run_lead};
+    asked_options, 2, NO_LIMIT, true, QUORUM, run_lead);

@@ -7,36 +7,6 @@
 
 #include "cli/run/run.h"
 
-static const struct option_row options[] = {
-    NONBLOCK_OPTION,
-    WAIT_OPTION,
-    CONFLICT_OPTION,
-    SHARED_OPTION,
-    PERMITS_OPTION,
-    UNFAIR_OPTION,
-    TTL_OPTION,
-    OPTION("min-hold", 0, "DURATION", "keep the lock at least this long, even if COMMAND ends (0)",
-           DURATION, asked.min_hold_ms),
-    MAX_HOLD_OPTION,
-    STALL_OPTION,
-    GRACE_OPTION,
-    OWNER_OPTION,
-    NOTE_OPTION,
-    OPTION("once", 0, "KEY", "run COMMAND only if it was not done under this key", TEXT,
-           asked.once),
-    OPTION("every", 0, "DURATION", "run COMMAND if it was not done in this period yet", LENGTH,
-           asked.every_ms),
-    OPTION("at", 0, "TIME", "when periods of --every begin: 02:00, 'mon 02:00' (00:00)", TEXT,
-           asked.at),
-    OPTION("timezone", 0, "ZONE", "the time zone of --every and --at (UTC)", TEXT, asked.timezone),
-    OPTION("retry-after", 0, "DURATION",
-           "do not repeat a failed COMMAND sooner (default: at the next call)", LENGTH,
-           asked.retry_after_ms),
-    OPTION("metrics", 0, "DIR", "keep a file of metrics in DIR, for the node exporter", TEXT,
-           asked.metrics),
-    VERBOSE_OPTION,
-    OPTIONS_END};
-
 /* The pipe is made before all other files, so that its number has one digit: some shells cannot
  * redirect to more. */
 static int run_run(struct cli *cli)
@@ -62,10 +32,8 @@ static int run_run(struct cli *cli)
     return status;
 }
 
-const struct command run_command = {
-    "run",
-    "NAME... [--] COMMAND [ARGUMENT]...",
-    "hold a lock while a command runs",
+const struct command run_command = COMMAND(
+    "run", "NAME... [--] COMMAND [ARGUMENT]...", "hold a lock while a command runs",
     "rowlock holds the lock NAME and renews its lease while COMMAND runs. If the lease is lost\n"
     "or cannot be renewed, COMMAND and its process group are ended before the lease runs out.\n"
     "\n"
@@ -90,9 +58,4 @@ const struct command run_command = {
     "- --stall: each byte written to the file descriptor $ROWLOCK_PROGRESS_FD is progress.\n"
     "- --metrics: DIR/rowlock_NAME.prom tells of the last start, the last success, the exit\n"
     "  status, the duration, the wait and of losses, on this host.\n",
-    options,
-    2,
-    NO_LIMIT,
-    true,
-    QUORUM,
-    run_run};
+    asked_options, 2, NO_LIMIT, true, QUORUM, run_run);

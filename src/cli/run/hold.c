@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
@@ -40,7 +39,6 @@ int hold_settings(struct cli *cli)
 
 int hold_progress(int progress[2])
 {
-    char text[16];
     progress[0] = progress[1] = -1;
     if (!asked.stall_ms)
         return EXIT_FINE;
@@ -50,8 +48,7 @@ int hold_progress(int progress[2])
     }
     /* Our end only: the job does not expect O_NONBLOCK. */
     fcntl(progress[0], F_SETFL, O_NONBLOCK);
-    snprintf(text, sizeof text, "%d", progress[1]);
-    must_have(setenv("ROWLOCK_PROGRESS_FD", text, 1) == 0 ? text : NULL);
+    set_and_free("ROWLOCK_PROGRESS_FD", new_text("%d", progress[1]));
     return EXIT_FINE;
 }
 
@@ -100,7 +97,7 @@ bool hold_get(struct cli *cli, int *status)
         return true;
     if (result != ROWLOCK_ESCHEMA || *status != status_of(result))
         return false;
-    complain("%s %s: the tables may have changed; starting again", cli->command->name, cli->title);
+    tell(cli, "the tables may have changed; starting again");
     disconnect_database(cli);
     signals_start(cli->resigns);
     return get_locks(cli, &result, status);

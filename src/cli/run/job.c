@@ -198,6 +198,8 @@ bool job_wants_terminal(const struct job *job)
 void job_signal(const struct job *job, int signal)
 {
     kill(-job->pid, signal);
+    if (signal_ends(signal))
+        kill(-job->pid, SIGCONT);
 }
 
 bool job_group_lives(const struct job *job)

@@ -182,7 +182,7 @@ void metrics_run_ends(const struct cli *cli, int64_t start_ms, int status, bool 
     if (!folder)
         return;
     size_t length = 0;
-    char *name = names_of_locks(cli);
+    char *name = lines_of_locks(cli, false);
     char *path = path_of(folder, name);
     int fd = lock_folder(folder);
     read_file(path, values);

@@ -8,67 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LONGEST_MS (INT64_C(366) * 86400000)
-
-struct asked asked = {
-    .wait_ms = ROWLOCK_FOREVER,
-    .conflict_status = EXIT_NOT_ACQUIRED,
-    .ttl_ms = 30000,
-    .grace_ms = UNSET,
-};
-
-int wait_settings(struct cli *cli)
-{
-    if (asked.nonblock && asked.wait_ms != ROWLOCK_FOREVER)
-        return usage_error(cli, "--nonblock and --wait exclude each other");
-    if (asked.nonblock)
-        asked.wait_ms = 0;
-    if (asked.wait_ms > LONGEST_MS)
-        return usage_error(cli,
-                           "--wait: must be at most 366d; leave it out to wait without a limit");
-    wait_begin(cli);
-    return EXIT_FINE;
-}
-
-void wait_begin(struct cli *cli)
-{
-    cli->wait_until_ms = asked.wait_ms == ROWLOCK_FOREVER ? INT64_MAX
-                         : asked.wait_ms == 0             ? 0
-                                                          : now_ms() + asked.wait_ms;
-}
-
-int conflict_status(int status)
-{
-    return status == EXIT_NOT_ACQUIRED ? (int)asked.conflict_status : status;
-}
-
-/* What a quorum does not grant is refused before a member is asked. */
-static int quorum_settings(const struct cli *cli)
-{
-    const char *reason =
-        asked.shared || asked.permits
-            ? "they grant exclusive locks only, so --shared and --permits need one URL"
-        : cli->name_count > 1 ? "they grant one lock at a time; put one run into another, in the "
-                                "same order everywhere"
-        : asked.once || asked.every_ms ? "--once and --every need one URL; keys are in one database"
-                                       : NULL;
-    return reason ? usage_error(cli, "several URLs: %s", reason) : EXIT_FINE;
-}
-
-int grant_settings(struct cli *cli)
-{
-    int status = wait_settings(cli);
-    if (status != EXIT_FINE)
-        return status;
-    if (asked.ttl_ms < 100 || asked.ttl_ms > LONGEST_MS)
-        return usage_error(cli, "--ttl: the lease must be from 100ms to 366d");
-    if (asked.shared && asked.permits)
-        return usage_error(cli, "--shared and --permits exclude each other");
-    return is_quorum(cli) ? quorum_settings(cli) : EXIT_FINE;
-}
-
-/* ---------------------------------------------------------------- who is in the way */
-
 struct obstacle {
     rowlock_grant holder;
     bool held;
@@ -229,16 +168,6 @@ static int open_locks(struct cli *cli)
     }
     cli->title = title_of(cli);
     return ROWLOCK_OK;
-}
-
-char *names_of_locks(const struct cli *cli)
-{
-    char *text;
-    size_t size;
-    FILE *file = open_text(&text, &size);
-    for (int i = 0; i < cli->lock_count; i++)
-        fprintf(file, "%s%s", i ? "\n" : "", rowlock_lock_name(cli->locks[i]));
-    return closed_text(file, &text);
 }
 
 static void say_got(const struct cli *cli)

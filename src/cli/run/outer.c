@@ -16,11 +16,6 @@ struct outer {
     bool takes_over;
 };
 
-int32_t asked_permits(void)
-{
-    return asked.shared ? ROWLOCK_SHARED : (int32_t)asked.permits;
-}
-
 /* Our own additions are of no use: `lead` adds a lock in each of its terms. */
 static const char *held_around(void)
 {
@@ -139,7 +134,24 @@ int outer_refuses(const struct cli *cli)
     return EXIT_FINE;
 }
 
-void outer_add(const struct cli *cli)
+/* ---------------------------------------------------------------- for the job */
+
+char *lines_of_locks(const struct cli *cli, bool tokens)
+{
+    char *text;
+    size_t size;
+    FILE *file = open_text(&text, &size);
+    for (int i = 0; i < cli->lock_count; i++) {
+        fputs(i ? "\n" : "", file);
+        if (tokens)
+            fprintf(file, "%lld", (long long)rowlock_lock_token(cli->locks[i]));
+        else
+            fputs(rowlock_lock_name(cli->locks[i]), file);
+    }
+    return closed_text(file, &text);
+}
+
+static char *held_with_ours(const struct cli *cli)
 {
     char *text;
     size_t size;
@@ -148,7 +160,21 @@ void outer_add(const struct cli *cli)
     for (int i = 0; i < cli->lock_count; i++)
         put_entry(file, rowlock_lock_name(cli->locks[i]), rowlock_lock_owner(cli->locks[i]),
                   rowlock_lock_token(cli->locks[i]));
-    closed_text(file, &text);
-    must_have(setenv("ROWLOCK_HELD", text, 1) == 0 ? text : NULL);
-    free(text);
+    return closed_text(file, &text);
+}
+
+void set_environment(const struct cli *cli)
+{
+    int64_t end_us = INT64_MAX;
+    for (int i = 0; i < cli->lock_count; i++)
+        end_us = at_most(rowlock_lock_expires_us(cli->locks[i]), end_us);
+    set_and_free("ROWLOCK_NAME", lines_of_locks(cli, false));
+    set_and_free("ROWLOCK_TOKEN", lines_of_locks(cli, true));
+    set_and_free("ROWLOCK_OWNER", new_text("%s", rowlock_lock_owner(cli->locks[0])));
+    set_and_free("ROWLOCK_EXPIRES_AT",
+                 new_text("%lld.%06d", (long long)(end_us / 1000000), (int)(end_us % 1000000)));
+    if (asked.every_ms)
+        set_and_free("ROWLOCK_PERIOD", new_text("%s", asked.once));
+    period_restore_zone();
+    set_and_free("ROWLOCK_HELD", held_with_ours(cli));
 }

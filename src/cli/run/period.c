@@ -64,33 +64,33 @@ static int set_zone(const struct cli *cli, const char *name)
 {
     const char *folder = getenv("TZDIR");
     const char *before = getenv("TZ");
-    char text[4096];
     if (strcmp(name, "UTC") == 0)
         return EXIT_FINE;
     if (strncmp(name, "right/", 6) == 0)
         return usage_error(cli, "--timezone: '%s' counts leap seconds; give '%s'", name, name + 6);
     if (!folder || !*folder)
         folder = "/usr/share/zoneinfo";
-    int length = snprintf(text, sizeof text, ":%s/%s", folder, name);
-    if (!is_zone_name(name) || length >= (int)sizeof text || !is_zone(text + 1))
-        return usage_error(cli,
-                           "--timezone: '%s' is not in this host's time zone database (%s); give a "
-                           "name such as Europe/Berlin or UTC",
-                           name, folder);
-    original_zone = before ? must_have(strdup(before)) : NULL;
-    must_have(setenv("TZ", text, 1) == 0 ? text : NULL);
-    has_zone = true;
-    tzset();
-    return EXIT_FINE;
+    char *zone = new_text(":%s/%s", folder, name);
+    has_zone = is_zone_name(name) && is_zone(zone + 1);
+    if (has_zone) {
+        original_zone = before ? new_text("%s", before) : NULL;
+        set_and_free("TZ", zone);
+        tzset();
+        return EXIT_FINE;
+    }
+    free(zone);
+    return usage_error(cli,
+                       "--timezone: '%s' is not in this host's time zone database (%s); give a "
+                       "name such as Europe/Berlin or UTC",
+                       name, folder);
 }
 
 void period_restore_zone(void)
 {
     if (has_zone && original_zone)
-        must_have(setenv("TZ", original_zone, 1) == 0 ? original_zone : NULL);
+        set_and_free("TZ", original_zone);
     else if (has_zone)
         unsetenv("TZ");
-    free(original_zone);
     original_zone = NULL;
     has_zone = false;
 }

@@ -11,9 +11,10 @@
 #include <rowlock/once.h>
 #include <sys/types.h>
 
-/* ---------------------------------------------------------------- what was asked for */
+/* ---------------------------------------------------------------- what was asked for (asked.c) */
 
-/* The options of run and lead. acquire has those up to note, and wait the first three. */
+/* The options of run, and of lead, acquire and wait, which have some of them. Those that are 0 or
+ * NULL were not given. */
 extern struct asked {
     bool nonblock;
     int64_t wait_ms;
@@ -36,58 +37,10 @@ extern struct asked {
     const char *metrics;
 } asked;
 
-#define NONBLOCK_OPTION \
-    FLAG_OPTION("nonblock", 'n', "do not wait: exit at once if the lock is held", asked.nonblock)
-#define WAIT_OPTION                                                                         \
-    OPTION("wait", 'w', "DURATION", "wait at most this long (default: no limit)", DURATION, \
-           asked.wait_ms)
-#define CONFLICT_OPTION                                                                      \
-    NUMBER_OPTION("conflict-exit-code", 'E', "exit status if the lock is not acquired (75)", \
-                  asked.conflict_status, 0, 255)
-#define SHARED_OPTION \
-    FLAG_OPTION("shared", 's', "share the lock with all clients that use -s", asked.shared)
-#define PERMITS_OPTION                                                                 \
-    NUMBER_OPTION("permits", 0, "at most N holders at once; all must give the same N", \
-                  asked.permits, 1, 1000000)
-#define UNFAIR_OPTION FLAG_OPTION("unfair", 0, "pass the queue if the lock is free", asked.unfair)
-#define TTL_OPTION                                                                          \
-    OPTION("ttl", 0, "DURATION", "length of the lease, unless it is renewed (30s)", LENGTH, \
-           asked.ttl_ms)
-#define OWNER_OPTION                                                                              \
-    OPTION("owner", 0, "OWNER", "owner of the lock (run, lead: random; acquire: $ROWLOCK_OWNER)", \
-           TEXT, asked.owner)
-#define NOTE_OPTION OPTION("note", 0, "TEXT", "a remark that list and show print", TEXT, asked.note)
-#define MAX_HOLD_OPTION                                                          \
-    OPTION("max-hold", 0, "DURATION",                                            \
-           "end COMMAND when it has held the lock this long (no limit)", LENGTH, \
-           asked.max_hold_ms)
-#define STALL_OPTION                                                                             \
-    OPTION("stall", 0, "DURATION", "renew only while COMMAND reports progress this often (off)", \
-           LENGTH, asked.stall_ms)
-#define GRACE_OPTION                                                                       \
-    OPTION("grace", 0, "DURATION", "time from SIGTERM to SIGKILL, also after a stop (5s)", \
-           DURATION, asked.grace_ms)
-#define VERBOSE_OPTION \
-    FLAG_OPTION("verbose", 'v', "explain on standard error what happens", general.verbose)
-
-/* ---------------------------------------------------------------- the runs around us (outer.c) */
-
-/* This command is a part of their jobs. ROWLOCK_HELD lists their locks. */
-
-/* Refuses a name that a run around this command holds: the command would wait for itself, or take
- * the lock over with the same owner.
- *   - asked.owner: the owner to be. NULL: a random one.
- *   - If the database cannot tell, nothing is refused.
- * Returns EXIT_FINE or EXIT_USAGE. */
-int outer_refuses(const struct cli *cli);
-
-/* Adds our locks to ROWLOCK_HELD. */
-void outer_add(const struct cli *cli);
+extern const struct option_row asked_options[];
 
 /* The kind of lock, as in the library's option permits. */
 int32_t asked_permits(void);
-
-/* ---------------------------------------------------------------- the grant (obtain.c) */
 
 /* wait_settings() checks -n and -w, and fills in defaults. grant_settings() does the same for the
  * options of the grant too. Both return EXIT_FINE or EXIT_USAGE. */
@@ -100,6 +53,25 @@ void wait_begin(struct cli *cli);
 /* The status, or what -E says instead of EXIT_NOT_ACQUIRED. */
 int conflict_status(int status);
 
+/* ---------------------------------------------------------------- the runs around us (outer.c) */
+
+/* This command is a part of their jobs. ROWLOCK_HELD lists their locks. */
+
+/* Refuses a name that a run around this command holds: the command would wait for itself, or take
+ * the lock over with the same owner.
+ *   - asked.owner: the owner to be. NULL: a random one.
+ *   - If the database cannot tell, nothing is refused.
+ * Returns EXIT_FINE or EXIT_USAGE. */
+int outer_refuses(const struct cli *cli);
+
+/* Tells the job of our locks: sets ROWLOCK_NAME, _TOKEN, _OWNER, _EXPIRES_AT, _PERIOD, _HELD. */
+void set_environment(const struct cli *cli);
+
+/* The names of the locks that are held, or their tokens, one a line. Free it. Never NULL. */
+char *lines_of_locks(const struct cli *cli, bool tokens);
+
+/* ---------------------------------------------------------------- the grant (obtain.c) */
+
 /* Opens cli->locks on the names and acquires them, all or none. A signal ends the wait. When it
  * returns, signals are kept (signals.h).
  *   - True: all are held.
@@ -107,16 +79,12 @@ int conflict_status(int status);
  *     it 0), and *result the library's result. */
 bool grant_get(struct cli *cli, int *result, int *status);
 
-/* The names of the locks that are held, one a line. Free it. Never NULL. */
-char *names_of_locks(const struct cli *cli);
-
 /* Releases locks under which nothing was run. */
 void grant_release(struct cli *cli);
 
 /* ---------------------------------------------------------------- periods (period.c) */
 
-/* The key of a period of --every is its start in UTC, so all hosts agree on it. The clock is that of
- * the database. */
+/* The key of a period is its start in UTC, by the database's clock, so all hosts agree on it. */
 
 /* Checks --every, --at and --timezone. Returns EXIT_FINE or EXIT_USAGE.
  *   - Call it before there is a second thread: it sets TZ for this process. */
@@ -203,7 +171,8 @@ int job_start(struct job *job, char **argv, int extra);
 /* Looks whether the command ended or stopped. Collects all other children that have ended. */
 void job_look(struct job *job);
 
-/* Sends a signal to the whole group. */
+/* Sends a signal to the whole group. A stopped process acts on one that ends it only after SIGCONT,
+ * which is sent too. */
 void job_signal(const struct job *job, int signal);
 
 /* Is a process of the group left? Ask soon after the command ended. */
@@ -270,9 +239,9 @@ bool lease_stalled(const struct lease *lease);
 
 /* ---------------------------------------------------------------- the whole */
 
-/* hold.c: checks the options of a command that runs another, and fills in defaults. With --stall it
- * makes the pipe for the job's progress, and ROWLOCK_PROGRESS_FD: progress gets both ends, closed on
- * exec, or -1. Returns an exit status. */
+/* hold.c: hold_settings() checks the options of a command that runs another. hold_progress() makes
+ * the pipe of --stall, and sets ROWLOCK_PROGRESS_FD: progress gets both ends, or -1.
+ * Both return an exit status. */
 int hold_settings(struct cli *cli);
 int hold_progress(int progress[2]);
 

@@ -39,48 +39,6 @@ struct watch {
     bool said_stopped;
 };
 
-/* ---------------------------------------------------------------- before */
-
-static void set_variable(const char *variable, const char *value)
-{
-    if (setenv(variable, value, 1) != 0)
-        must_have(NULL);
-}
-
-/* Sets the variable, and frees the value. */
-static void set_and_free(const char *variable, char *value)
-{
-    set_variable(variable, value);
-    free(value);
-}
-
-/* Several locks: one line for each, in the order of the names. */
-static char *tokens_of_locks(const struct cli *cli)
-{
-    char *text;
-    size_t size;
-    FILE *file = open_text(&text, &size);
-    for (int i = 0; i < cli->lock_count; i++)
-        fprintf(file, "%s%lld", i ? "\n" : "", (long long)rowlock_lock_token(cli->locks[i]));
-    return closed_text(file, &text);
-}
-
-static void set_environment(const struct cli *cli)
-{
-    int64_t end_us = INT64_MAX;
-    for (int i = 0; i < cli->lock_count; i++)
-        end_us = at_most(rowlock_lock_expires_us(cli->locks[i]), end_us);
-    set_and_free("ROWLOCK_NAME", names_of_locks(cli));
-    set_and_free("ROWLOCK_TOKEN", tokens_of_locks(cli));
-    set_variable("ROWLOCK_OWNER", rowlock_lock_owner(cli->locks[0]));
-    set_and_free("ROWLOCK_EXPIRES_AT",
-                 new_text("%lld.%06d", (long long)(end_us / 1000000), (int)(end_us % 1000000)));
-    if (asked.every_ms)
-        set_variable("ROWLOCK_PERIOD", asked.once);
-    period_restore_zone();
-    outer_add(cli);
-}
-
 /* ---------------------------------------------------------------- while the job runs */
 
 /* Free it. */
@@ -100,19 +58,6 @@ static char *reason_text(const struct watch *watch)
     return new_text("%s", texts[watch->reason]);
 }
 
-/* About the locks. */
-static void tell(const struct watch *watch, const char *what)
-{
-    complain("%s %s: %s", watch->cli->command->name, watch->cli->title, what);
-}
-
-/* A stopped process acts on a signal only after SIGCONT. */
-static void wake_and_signal(const struct watch *watch, int signal)
-{
-    job_signal(&watch->job, signal);
-    job_signal(&watch->job, SIGCONT);
-}
-
 /* The grace begins when the job is told for the first time. */
 static void note_told(struct watch *watch)
 {
@@ -125,9 +70,9 @@ static void tell_to_end(struct watch *watch, enum reason reason)
 {
     watch->reason = reason;
     note_told(watch);
-    wake_and_signal(watch, SIGTERM);
+    job_signal(&watch->job, SIGTERM);
     char *text = reason_text(watch);
-    complain("%s %s: %s; ending the job", watch->cli->command->name, watch->cli->title, text);
+    tell(watch->cli, "%s; ending the job", text);
     free(text);
 }
 
@@ -167,7 +112,7 @@ static int64_t look_at_lease(struct watch *watch)
     int64_t kill_ms = kill_time(watch);
     if (now_ms() < kill_ms)
         return at_most(kill_ms, due_ms);
-    tell(watch, "the job does not end; killing it");
+    tell(watch->cli, "the job does not end; killing it");
     job_signal(&watch->job, SIGKILL);
     watch->killed = true;
     return NO_END;
@@ -190,12 +135,12 @@ static void look_at_job(struct watch *watch)
         return;
     }
     if (job->stop_signal == SIGTSTP) {
-        tell(watch, "a job that holds a lock is not suspended; it continues");
+        tell(watch->cli, "a job that holds a lock is not suspended; it continues");
         job->stopped = false;
         job_signal(job, SIGCONT);
     } else if (!watch->said_stopped) {
-        complain("%s %s: the job was stopped (%s) and still holds the lock",
-                 watch->cli->command->name, watch->cli->title, strsignal(job->stop_signal));
+        tell(watch->cli, "the job was stopped (%s) and still holds the lock",
+             strsignal(job->stop_signal));
         watch->said_stopped = true;
     }
 }
@@ -217,22 +162,12 @@ static void pass_on(struct watch *watch, int signal)
         watch->passed_on = signal;
     if (watch->job.ended)
         return;
-    switch (signal) {
-    case SIGTSTP:
-    case SIGTTIN:
-    case SIGTTOU:
+    if (signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU)
         return;
-    case SIGCONT:
-        /* The shell's "fg" is meant for the job too. */
+    /* The shell's "fg" is meant for the job too. */
+    if (signal == SIGCONT)
         job_give_terminal(&watch->job);
-        job_signal(&watch->job, SIGCONT);
-        return;
-    default:
-        break;
-    }
     job_signal(&watch->job, signal);
-    if (signal_ends(signal))
-        job_signal(&watch->job, SIGCONT);
     /* SIGQUIT is left out: for many programs it is a question, not a stop. */
     if (signal == SIGTERM || signal == SIGINT)
         note_told(watch);
@@ -416,8 +351,7 @@ static int finish(struct watch *watch)
         status = die_later(hold_signal);
     status = give_back(watch, status);
     if (general.verbose)
-        complain("%s %s: the job ended with status %d", watch->cli->command->name,
-                 watch->cli->title, job_exit_status(&watch->job));
+        tell(watch->cli, "the job ended with status %d", job_exit_status(&watch->job));
     share_keyboard_signal(watch, had_terminal);
     return status;
 }
