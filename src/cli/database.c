@@ -97,24 +97,19 @@ static char *embedded_url(void)
     return new_text(SCHEME "%s%s/rowlock/locks.db", state, below);
 }
 
-static int folder_status(int failed)
-{
-    return failed == EACCES || failed == EPERM ? EXIT_DENIED : EXIT_UNREACHABLE;
-}
-
-/* Makes the folders above the file, for this user only. path is changed and restored. */
+/* Makes the folders above the file, for this user only. path is changed and restored. Returns 0, or
+ * the reason after a message. */
 static int make_folders(char *path)
 {
-    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+    int failed = 0;
+    for (char *slash = strchr(path + 1, '/'); slash && !failed; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
-        int failed = mkdir(path, 0700) != 0 && errno != EEXIST ? errno : 0;
+        failed = mkdir(path, 0700) != 0 && errno != EEXIST ? errno : 0;
         if (failed)
             complain("make folder '%s': %s", path, strerror(failed));
         *slash = '/';
-        if (failed)
-            return folder_status(failed);
     }
-    return EXIT_FINE;
+    return failed;
 }
 
 /* ---------------------------------------------------------------- a server that is away */
@@ -212,54 +207,33 @@ int connect_keeper(struct cli *cli, const rowlock_db_options *options)
     return open_patiently(cli, open_keeper_once, options);
 }
 
-/* Is the file there? Sets cli->no_file. A command that does not need the file must not create
- * it. */
-static int look_for_file(struct cli *cli, const char *path)
-{
-    struct stat unused;
-    cli->no_file = stat(path, &unused) != 0;
-    if (!cli->no_file || errno == ENOENT)
-        return EXIT_FINE;
-    int failed = errno;
-    complain("look for '%s': %s", path, strerror(failed));
-    return folder_status(failed);
-}
-
-/* Instead of the file, commands that only look get an empty database in memory. */
-static int open_empty(struct cli *cli, const char *path, const rowlock_db_options *options)
-{
-    if (!(cli->command->creates && general.sql) && !general.quiet)
-        complain("%s: there are no locks yet: '%s' does not exist; `rowlock install` or `rowlock "
-                 "run` creates it",
-                 cli->command->name, path);
-    return open_url(cli, SCHEME ":memory:", options);
-}
-
-/* Cron does not read the user's profile, so a URL may have been forgotten. Then every host runs the
- * job. It is said only once: cron would send mail each time. */
-static int make_file(struct cli *cli, char *url, const rowlock_db_options *options)
-{
-    char *path = url + strlen(SCHEME);
-    int status = make_folders(path);
-    if (status != EXIT_FINE)
-        return status;
-    bool is_new = access(path, F_OK) != 0;
-    status = open_url(cli, url, options);
-    if (status == EXIT_FINE && is_new)
-        complain("%s: neither --url nor ROWLOCK_URL is set; made '%s', for this host only",
-                 cli->command->name, path);
-    return status;
-}
-
+/* A command that does not need the file must not create it. Instead it gets an empty database in
+ * memory. Cron does not read the user's profile, so a URL may have been forgotten. Then every host
+ * runs the job. It is said only once: cron would send mail each time. */
 static int open_file(struct cli *cli, char *url, const rowlock_db_options *options)
 {
-    if (cli->command->creates && !general.sql)
-        return make_file(cli, url, options);
     char *path = url + strlen(SCHEME);
-    int status = look_for_file(cli, path);
-    if (status != EXIT_FINE)
-        return status;
-    return cli->no_file ? open_empty(cli, path, options) : open_url(cli, url, options);
+    const char *name = cli->command->name;
+    bool prints = cli->command->creates && general.sql;
+    bool makes = cli->command->creates && !general.sql;
+    int failed = makes ? make_folders(path) : 0;
+    bool missing = access(path, F_OK) != 0;
+    if (!makes && missing && errno != ENOENT) {
+        failed = errno;
+        complain("look for '%s': %s", path, strerror(failed));
+    }
+    if (failed)
+        return failed == EACCES || failed == EPERM ? EXIT_DENIED : EXIT_UNREACHABLE;
+    cli->no_file = missing && !makes;
+    if (cli->no_file && !prints && !general.quiet)
+        complain("%s: there are no locks yet: '%s' does not exist; `rowlock install` or `rowlock "
+                 "run` creates it",
+                 name, path);
+    int status = open_url(cli, cli->no_file ? SCHEME ":memory:" : url, options);
+    if (status == EXIT_FINE && makes && missing)
+        complain("%s: neither --url nor ROWLOCK_URL is set; made '%s', for this host only", name,
+                 path);
+    return status;
 }
 
 /* The embedded database installs itself, so that trying rowlock takes one command. install and

@@ -143,11 +143,6 @@ static void share_columns(int all, int widths[COLUMN_COUNT])
 
 /* ---------------------------------------------------------------- drawing */
 
-static int width_of_screen(void)
-{
-    return COLS < MOST_COLUMNS ? COLS : MOST_COLUMNS;
-}
-
 static size_t lines_for_rows(void)
 {
     return LINES > 3 ? (size_t)LINES - 3 : 0;
@@ -157,7 +152,7 @@ static void draw_summary(const struct screen *s)
 {
     char *text = view_summary(s->view);
     char *whole = new_text("rowlock: %s", text);
-    put(s, 0, 0, width_of_screen(), whole);
+    put(s, 0, 0, (int)at_most(COLS, MOST_COLUMNS), whole);
     free(whole);
     free(text);
 }
@@ -201,7 +196,7 @@ static void draw_status(const struct screen *s, int64_t passed_ms)
     char *safe = printable(text);
     attr_t look = s->error[0] || late ? A_REVERSE : A_DIM;
     attron(look);
-    put(s, LINES - 1, 0, width_of_screen(), safe);
+    put(s, LINES - 1, 0, (int)at_most(COLS, MOST_COLUMNS), safe);
     attroff(look);
     free(safe);
     free(text);
@@ -214,7 +209,7 @@ static void draw(struct screen *s)
     int64_t passed_ms = now_ms() - s->view->snapshot.taken_ms;
     if (s->top + room > count)
         s->top = count > room ? count - room : 0;
-    share_columns(width_of_screen(), widths);
+    share_columns((int)at_most(COLS, MOST_COLUMNS), widths);
     erase();
     draw_summary(s);
     if (LINES > 2)
@@ -315,26 +310,21 @@ static void resize(void)
     clearok(curscr, TRUE);
 }
 
-/* Ctrl-Z. When we are continued, all kept signals are looked at again. */
-static void suspend(void)
-{
-    endwin();
-    kill(getpid(), SIGSTOP);
-    resize();
-}
-
+/* False: a signal ends the screen. When we are continued after Ctrl-Z, all kept signals are looked at
+ * again. */
 static bool take_signals(struct screen *s)
 {
-    int signal;
-    while ((signal = signals_next(0)) != 0) {
-        if (signal == SIGWINCH)
-            resize();
-        else if (signal == SIGTSTP)
-            suspend();
-        else if (signal_ends(signal)) {
+    for (int signal; (signal = signals_next(0)) != 0;) {
+        if (signal_ends(signal)) {
             s->status = die_later(signal);
             return false;
         }
+        if (signal == SIGTSTP) {
+            endwin();
+            kill(getpid(), SIGSTOP);
+        }
+        if (signal == SIGTSTP || signal == SIGWINCH)
+            resize();
     }
     return true;
 }
@@ -379,14 +369,6 @@ static bool open_screen(struct screen *s)
     return true;
 }
 
-static void close_screen(struct screen *s)
-{
-    endwin();
-    delscreen(s->terminal);
-    free(s->rows);
-    view_free(s->view);
-}
-
 bool screen_watch(struct looker *looker, struct view *first, int *status)
 {
     struct screen s = {.looker = looker};
@@ -405,7 +387,10 @@ bool screen_watch(struct looker *looker, struct view *first, int *status)
     } else {
         s.status = EXIT_INTERNAL;
     }
-    close_screen(&s);
+    endwin();
+    delscreen(s.terminal);
+    free(s.rows);
+    view_free(s.view);
     *status = s.status;
     return true;
 }

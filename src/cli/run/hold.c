@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define DEFAULT_GRACE_MS 5000
@@ -101,4 +102,44 @@ bool hold_get(struct cli *cli, int *status)
     disconnect_database(cli);
     signals_start(cli->resigns);
     return get_locks(cli, &result, status);
+}
+
+static int lost_after_all(const struct cli *cli, const struct job *job, const rowlock_lock *lock)
+{
+    int status = job->wait_status;
+    bool exited = WIFEXITED(status);
+    complain(
+        "%s '%s': the lock was lost before the job ended (%s %d); another client may have held "
+        "it meanwhile, so check what the job did",
+        cli->command->name, rowlock_lock_name(lock), exited ? "exit status" : "signal",
+        exited ? WEXITSTATUS(status) : WTERMSIG(status));
+    return EXIT_LOST;
+}
+
+/* The lease ran when the release was sent, and the answer was lost. So the job's work was protected
+ * to its end, unless an operator broke the lock. */
+static bool may_be_ours(const struct cli *cli, const rowlock_lock *lock, int64_t remaining_ms)
+{
+    if (!last_error(cli).answer_lost || remaining_ms <= 0)
+        return false;
+    complain("release lock '%s': the answer was lost, and another client has the lock now",
+             rowlock_lock_name(lock));
+    return true;
+}
+
+/* Lock by lock, until a release does not reach the database. */
+int hold_release(struct cli *cli, const struct job *job, bool told, int status)
+{
+    for (int i = 0; i < cli->lock_count && !cli->abandon; i++) {
+        int64_t remaining_ms = rowlock_lock_remaining_ms(cli->locks[i]);
+        int result = rowlock_release(cli->locks[i]);
+        if (result == ROWLOCK_LOST && !told && !may_be_ours(cli, cli->locks[i], remaining_ms))
+            status = lost_after_all(cli, job, cli->locks[i]);
+        if (result == ROWLOCK_OK || result == ROWLOCK_LOST)
+            continue;
+        report_failure(cli, result);
+        complain("release lock '%s': it ends with its lease", rowlock_lock_name(cli->locks[i]));
+        cli->abandon = true;
+    }
+    return status;
 }

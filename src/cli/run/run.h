@@ -252,6 +252,10 @@ int64_t hold_margin_ms(void);
  *   - False: none is held. A message has been printed, and *status gets the exit status. */
 bool hold_get(struct cli *cli, int *status);
 
+/* Releases the locks after the job. told: it was told to end, so a loss is known. status: so far.
+ * Returns the exit status. Sets cli->abandon if the database cannot be reached. */
+int hold_release(struct cli *cli, const struct job *job, bool told, int status);
+
 enum job_end {
     JOB_ENDED,
     JOB_NOT_STARTED,

@@ -252,48 +252,6 @@ static void share_keyboard_signal(const struct watch *watch, bool had_terminal)
         kill(0, WTERMSIG(status));
 }
 
-static int lost_after_all(const struct watch *watch, const rowlock_lock *lock)
-{
-    int status = watch->job.wait_status;
-    bool exited = WIFEXITED(status);
-    complain(
-        "%s '%s': the lock was lost before the job ended (%s %d); another client may have held "
-        "it meanwhile, so check what the job did",
-        watch->cli->command->name, rowlock_lock_name(lock), exited ? "exit status" : "signal",
-        exited ? WEXITSTATUS(status) : WTERMSIG(status));
-    return EXIT_LOST;
-}
-
-/* The lease ran when the release was sent, and the answer was lost. So the job's work was protected
- * to its end, unless an operator broke the lock. */
-static bool may_be_ours(const struct cli *cli, const rowlock_lock *lock, int64_t remaining_ms)
-{
-    if (!last_error(cli).answer_lost || remaining_ms <= 0)
-        return false;
-    complain("release lock '%s': the answer was lost, and another client has the lock now",
-             rowlock_lock_name(lock));
-    return true;
-}
-
-/* Lock by lock, until a release does not reach the database. */
-static int release_all(struct watch *watch, int status)
-{
-    struct cli *cli = watch->cli;
-    for (int i = 0; i < cli->lock_count && !cli->abandon; i++) {
-        int64_t remaining_ms = rowlock_lock_remaining_ms(cli->locks[i]);
-        int result = rowlock_release(cli->locks[i]);
-        if (result == ROWLOCK_LOST && watch->reason == NO_REASON &&
-            !may_be_ours(cli, cli->locks[i], remaining_ms))
-            status = lost_after_all(watch, cli->locks[i]);
-        if (result == ROWLOCK_OK || result == ROWLOCK_LOST)
-            continue;
-        report_failure(cli, result);
-        complain("release lock '%s': it ends with its lease", rowlock_lock_name(cli->locks[i]));
-        cli->abandon = true;
-    }
-    return status;
-}
-
 /* A lock that cannot be released ends with its lease. The job's work was protected to its end,
  * so its status stands. A keeper that does not reach the database is not closed: that could
  * take long. */
@@ -313,7 +271,7 @@ static int give_back(struct watch *watch, int status)
         cli->abandon = true;
         return status;
     }
-    status = release_all(watch, status);
+    status = hold_release(cli, &watch->job, watch->reason != NO_REASON, status);
     cli->abandon = cli->abandon || unheard;
     return status;
 }
