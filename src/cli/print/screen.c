@@ -54,8 +54,8 @@ static bool is_unsteady(wchar_t c)
            (c >= 0xfe00 && c <= 0xfe0f) || (c >= 0xe0000 && c <= 0xe0fff);
 }
 
-/* *out gets the character at text, or a question mark if it cannot be shown, and *width its columns.
- * Returns its bytes. */
+/* *out gets the character at text, or a question mark if it cannot be shown. *width gets its
+ * columns. Returns its bytes. */
 static size_t next_character(const struct screen *s, const char *text, wchar_t *out, int *width)
 {
     mbstate_t state = {0};
@@ -310,8 +310,8 @@ static void resize(void)
     clearok(curscr, TRUE);
 }
 
-/* False: a signal ends the screen. When we are continued after Ctrl-Z, all kept signals are looked at
- * again. */
+/* False: a signal ends the screen. When we are continued after Ctrl-Z, all kept signals are looked
+ * at again. */
 static bool take_signals(struct screen *s)
 {
     for (int signal; (signal = signals_next(0)) != 0;) {
