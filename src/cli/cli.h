@@ -160,7 +160,7 @@ struct cli {
 };
 
 /* The options that may stand before the command. *used gets the number of words they took. */
-int options_before_command(struct cli *cli, int argc, char **argv, int *used);
+int options_before_command(struct cli *cli, char **argv, int *used);
 
 /* The options of the command, and cli->arguments. argv[0] is the command's name. Both functions
  * return EXIT_FINE, or EXIT_USAGE after a message. */

@@ -5,7 +5,6 @@
  */
 #include "cli/print/print.h"
 
-#include <getopt.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,17 +57,21 @@ int usage_error(const struct cli *cli, const char *format, ...)
 
 /* ---------------------------------------------------------------- values */
 
+/* Moves *at past decimal digits. False: the number is too large. */
+static bool read_digits(const char **at, int64_t *value)
+{
+    for (*value = 0; **at >= '0' && **at <= '9'; ++*at)
+        if (__builtin_mul_overflow(*value, 10, value) ||
+            __builtin_add_overflow(*value, **at - '0', value))
+            return false;
+    return true;
+}
+
 bool parse_number(const char *text, int64_t least, int64_t most, int64_t *out)
 {
-    int64_t value = 0;
-    if (!*text)
-        return false;
-    for (const char *c = text; *c; c++) {
-        if (*c < '0' || *c > '9' || __builtin_mul_overflow(value, 10, &value) ||
-            __builtin_add_overflow(value, *c - '0', &value))
-            return false;
-    }
-    if (value < least || value > most)
+    int64_t value;
+    const char *end = text;
+    if (!read_digits(&end, &value) || end == text || *end || value < least || value > most)
         return false;
     *out = value;
     return true;
@@ -92,30 +95,23 @@ static int64_t unit_ms(const char *suffix)
  * depends on the locale. */
 static bool parse_duration(const char *text, int64_t *out)
 {
-    int64_t whole = 0, part = 0, scale = 1;
-    const char *c = text;
-    const char *digits = c;
-    for (; *c >= '0' && *c <= '9'; c++) {
-        if (__builtin_mul_overflow(whole, 10, &whole) ||
-            __builtin_add_overflow(whole, *c - '0', &whole))
-            return false;
-    }
-    ptrdiff_t count = c - digits;
-    if (*c == '.') {
-        digits = ++c;
-        for (; *c >= '0' && *c <= '9'; c++) {
-            if (scale >= 1000000000)
-                return false;
-            part = part * 10 + (*c - '0');
-            scale *= 10;
-        }
-        count += c - digits;
-    }
-    int64_t unit = unit_ms(c);
-    int64_t rest = (part * unit + scale - 1) / scale;
-    if (count == 0 || unit == 0 || __builtin_mul_overflow(whole, unit, &whole))
+    int64_t whole, part = 0, scale = 1;
+    const char *end = text;
+    if (!read_digits(&end, &whole))
         return false;
-    return !__builtin_add_overflow(whole, rest, out);
+    ptrdiff_t digits = end - text;
+    if (*end == '.') {
+        const char *point = end++;
+        if (!read_digits(&end, &part) || end - point > 10)
+            return false;
+        digits += end - point - 1;
+        while (++point < end)
+            scale *= 10;
+    }
+    int64_t unit = unit_ms(end);
+    if (digits == 0 || unit == 0 || __builtin_mul_overflow(whole, unit, &whole))
+        return false;
+    return !__builtin_add_overflow(whole, (part * unit + scale - 1) / scale, out);
 }
 
 static int store_duration(struct cli *cli, const struct option_row *row, const char *text)
@@ -174,103 +170,108 @@ static int store(struct cli *cli, const struct option_row *row, const char *text
 
 /* ---------------------------------------------------------------- parsing */
 
-enum { ROWS_MOST = 40, FIRST_CODE = 256 };
-
-/* What getopt_long() needs, made from our rows. It returns a letter, or FIRST_CODE and the place of
- * the row. */
-struct grammar {
-    const struct option_row *rows[ROWS_MOST];
-    struct option longs[ROWS_MOST + 1];
-    char shorts[2 * ROWS_MOST + 4];
-    int count;
-};
+static bool runs_another(const struct cli *cli)
+{
+    return cli->command && cli->command->most_arguments == NO_LIMIT;
+}
 
 static bool has_option(const struct command *command, const struct option_row *row)
 {
     return !row->users || strstr(row->users, command->name);
 }
 
-static void grammar_add(struct grammar *grammar, const struct cli *cli,
-                        const struct option_row *row)
+/* The option with that letter. 0: with that name, which may be cut if no other begins so. */
+static const struct option_row *find_row(const struct cli *cli, int letter, const char *name,
+                                         size_t length)
 {
-    for (; row->name; row++) {
-        if (!has_option(cli->command, row))
-            continue;
-        int argument = row->argument ? required_argument : no_argument;
-        grammar->rows[grammar->count] = row;
-        grammar->longs[grammar->count] =
-            (struct option){row->name, argument, NULL, FIRST_CODE + grammar->count};
-        grammar->count++;
-        char letter[] = {(char)row->letter, row->argument ? ':' : '\0', '\0'};
-        strcat(grammar->shorts, letter);
-    }
+    const struct option_row *const lists[] = {cli->command ? cli->command->options : before_command,
+                                              common};
+    const struct option_row *found = NULL;
+    int count = 0;
+    for (int i = 0; i < 2; i++)
+        for (const struct option_row *row = lists[i]; row->name; row++) {
+            bool begins = strncmp(row->name, name, length) == 0 && has_option(cli->command, row);
+            if (letter ? row->letter == letter && has_option(cli->command, row)
+                       : begins && strlen(row->name) == length)
+                return row;
+            found = begins ? row : found;
+            count += begins;
+        }
+    return !letter && count == 1 ? found : NULL;
 }
 
-/* order: '+' stops at the first word that is not an option. '-' returns such words one by one. The
- * colon makes getopt_long() distinguish a missing argument from an unknown option. */
-static void grammar_start(struct grammar *grammar, const struct cli *cli, char order,
-                          const struct option_row *rows)
+/* After two words it may be an option of the command that is to run. */
+static const char *hint(const struct cli *cli)
 {
-    *grammar = (struct grammar){.shorts = {order, ':'}};
-    grammar_add(grammar, cli, rows);
-    grammar_add(grammar, cli, common);
-    opterr = 0;
-    /* Not 1: only 0 makes getopt_long() forget an earlier command line. */
-    optind = 0;
+    return runs_another(cli) && cli->argument_count > 1
+               ? "; if it belongs to COMMAND, the first -- has to stand before that"
+               : "";
 }
 
-static const struct option_row *row_found(const struct grammar *grammar, int code)
+/* value NULL: it is the next word. Dry: it is not stored. */
+static int take_value(struct cli *cli, const struct option_row *row, const char *value, char **argv,
+                      int *at, bool dry)
 {
-    for (int i = 0; i < grammar->count; i++)
-        if (FIRST_CODE + i == code || grammar->rows[i]->letter == code)
-            return grammar->rows[i];
-    return NULL;
-}
-
-static bool runs_another(const struct cli *cli)
-{
-    return cli->command && cli->command->most_arguments == NO_LIMIT;
-}
-
-/* getopt_long() has refused word: say why. After two words it may be an option of the command that
- * is to run. */
-static int refuse(const struct cli *cli, const struct grammar *grammar, int code, const char *word)
-{
-    const struct option_row *row = optopt ? row_found(grammar, optopt) : NULL;
-    const char *hint = runs_another(cli) && cli->argument_count > 1
-                           ? "; if it belongs to COMMAND, the first -- has to stand before that"
-                           : "";
-    if (code == ':' && row)
+    if (row->argument && !value && !(value = argv[(*at)++]))
         return usage_error(cli, "--%s needs an argument: %s", row->name, row->argument);
-    if (optopt >= FIRST_CODE && row)
+    return dry ? EXIT_FINE : store(cli, row, value);
+}
+
+static int take_long(struct cli *cli, const char *word, char **argv, int *at, bool dry)
+{
+    const char *name = word + 2;
+    size_t length = strcspn(name, "=");
+    const struct option_row *row = find_row(cli, 0, name, length);
+    if (!row)
+        return usage_error(cli, "no such option here, or an abbreviation of several: '%s'%s", word,
+                           hint(cli));
+    if (name[length] && !row->argument)
         return usage_error(cli, "--%s takes no argument", row->name);
-    if (optopt)
-        return usage_error(cli, "unknown option '-%c'%s", optopt, hint);
-    return usage_error(cli, "no such option here, or an abbreviation of several: '%s'%s", word,
-                       hint);
+    return take_value(cli, row, name[length] ? name + length + 1 : NULL, argv, at, dry);
 }
 
-/* Dry: the value is not stored. */
-static int take_option(struct cli *cli, const struct grammar *grammar, int code, char **argv,
-                       bool dry)
+/* "-n", "-nv", "-w 5m", "-nw5m" */
+static int take_letters(struct cli *cli, const char *letters, char **argv, int *at, bool dry)
 {
-    if (code == '?' || code == ':')
-        return refuse(cli, grammar, code, argv[optind - 1]);
-    return dry ? EXIT_FINE : store(cli, row_found(grammar, code), optarg);
-}
-
-int options_before_command(struct cli *cli, int argc, char **argv, int *used)
-{
-    struct grammar grammar;
-    int code;
-    grammar_start(&grammar, cli, '+', before_command);
-    while ((code = getopt_long(argc, argv, grammar.shorts, grammar.longs, NULL)) != -1) {
-        int status = take_option(cli, &grammar, code, argv, false);
-        if (status != EXIT_FINE)
+    for (; *letters; letters++) {
+        const struct option_row *row = find_row(cli, *letters, "", 0);
+        if (!row)
+            return usage_error(cli, "unknown option '-%c'%s", *letters, hint(cli));
+        const char *value = row->argument && letters[1] ? letters + 1 : NULL;
+        int status = take_value(cli, row, value, argv, at, dry);
+        if (status != EXIT_FINE || row->argument)
             return status;
     }
-    *used = optind;
     return EXIT_FINE;
+}
+
+/* Takes options and at most `most` words, or all words up to a "--". *dashes gets whether there was
+ * one. The rest of the line begins at *at. */
+static int take_words(struct cli *cli, char **argv, int most, bool dry, int *at, bool *dashes)
+{
+    int status = EXIT_FINE;
+    cli->argument_count = 0;
+    *dashes = false;
+    for (*at = 1; argv[*at] && status == EXIT_FINE && !*dashes;) {
+        char *word = argv[*at];
+        bool is_option = word[0] == '-' && word[1];
+        if (!is_option && cli->argument_count == most)
+            break;
+        ++*at;
+        *dashes = strcmp(word, "--") == 0;
+        if (!is_option)
+            cli->arguments[cli->argument_count++] = word;
+        else if (!*dashes)
+            status = word[1] == '-' ? take_long(cli, word, argv, at, dry)
+                                    : take_letters(cli, word + 1, argv, at, dry);
+    }
+    return status;
+}
+
+int options_before_command(struct cli *cli, char **argv, int *used)
+{
+    bool dashes;
+    return take_words(cli, argv, 0, false, used, &dashes);
 }
 
 static int count_arguments(const struct cli *cli)
@@ -287,79 +288,46 @@ static int count_arguments(const struct cli *cli)
     return EXIT_FINE;
 }
 
-/* Takes options and at most `most` words, or all words up to a "--". *dashes gets whether there was
- * one. The rest of the line begins at optind. */
-static int take_words(struct cli *cli, int argc, char **argv, int most, bool dry, bool *dashes)
+static bool has_dashes(char **argv)
 {
-    struct grammar grammar;
-    /* The last argument of an option: it may look like "--". */
-    const char *taken = NULL;
-    int code, status = EXIT_FINE;
-    grammar_start(&grammar, cli, '-', cli->command->options);
-    cli->argument_count = 0;
-    *dashes = false;
-    while ((code = getopt_long(argc, argv, grammar.shorts, grammar.longs, NULL)) != -1) {
-        taken = optarg;
-        if (code == 1 && cli->argument_count == most) {
-            optind--;
-            return EXIT_FINE;
-        }
-        if (code == 1)
-            cli->arguments[cli->argument_count++] = optarg;
-        else
-            status = take_option(cli, &grammar, code, argv, dry);
-        if (status != EXIT_FINE)
-            return status;
-    }
-    *dashes = optind > 1 && argv[optind - 1] != taken && strcmp(argv[optind - 1], "--") == 0;
-    return EXIT_FINE;
-}
-
-static bool has_dashes(int argc, char **argv)
-{
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--") == 0)
-            return true;
-    }
-    return false;
-}
-
-/* "-- NAME -- COMMAND": the first -- is there because NAME may begin with a dash. */
-static void skip_second_dashes(struct cli *cli, int argc, char **argv)
-{
-    if (optind + 1 >= argc || strcmp(argv[optind + 1], "--") != 0)
-        return;
-    cli->arguments[cli->argument_count++] = argv[optind];
-    optind += 2;
+    while (*argv && strcmp(*argv, "--") != 0)
+        argv++;
+    return *argv;
 }
 
 /* A command that runs another leaves that one's options alone. All words before the first "--" are
  * names. Without a "--" the first word is the name. */
-static int take_names(struct cli *cli, int argc, char **argv)
+static int take_names(struct cli *cli, char **argv, int *at)
 {
     bool dashes = false;
-    int status =
-        has_dashes(argc, argv) ? take_words(cli, argc, argv, NO_LIMIT, true, &dashes) : EXIT_FINE;
+    int status = has_dashes(argv) ? take_words(cli, argv, NO_LIMIT, true, at, &dashes) : EXIT_FINE;
     if (status == EXIT_FINE)
-        status = take_words(cli, argc, argv, dashes ? NO_LIMIT : 1, false, &dashes);
-    if (dashes && cli->argument_count > 1)
+        status = take_words(cli, argv, dashes ? NO_LIMIT : 1, false, at, &dashes);
+    if (status != EXIT_FINE || !dashes)
+        return status;
+    if (cli->argument_count > 1)
         cli->name_count = cli->argument_count;
-    if (status == EXIT_FINE && dashes && cli->argument_count == 0)
-        skip_second_dashes(cli, argc, argv);
-    return status;
+    /* "-- NAME -- COMMAND": the first -- is there because NAME may begin with a dash. */
+    if (cli->argument_count == 0 && argv[*at] && argv[*at + 1] &&
+        strcmp(argv[*at + 1], "--") == 0) {
+        cli->arguments[cli->argument_count++] = argv[*at];
+        *at += 2;
+    }
+    return EXIT_FINE;
 }
 
 int options_of_command(struct cli *cli, int argc, char **argv)
 {
     bool dashes;
+    int at;
     cli->arguments = must_have(calloc((size_t)argc + 1, sizeof *cli->arguments));
     cli->name_count = 1;
-    int status = runs_another(cli) ? take_names(cli, argc, argv)
-                                   : take_words(cli, argc, argv, NO_LIMIT, false, &dashes);
+    int status = runs_another(cli) ? take_names(cli, argv, &at)
+                                   : take_words(cli, argv, NO_LIMIT, false, &at, &dashes);
     if (status != EXIT_FINE)
         return status;
-    while (optind < argc)
-        cli->arguments[cli->argument_count++] = argv[optind++];
+    while (argv[at])
+        cli->arguments[cli->argument_count++] = argv[at++];
     return count_arguments(cli);
 }
 

@@ -151,7 +151,7 @@ static int print_version(void)
 static int run_cli(struct cli *cli, int argc, char **argv)
 {
     int used = 0;
-    int status = options_before_command(cli, argc, argv, &used);
+    int status = options_before_command(cli, argv, &used);
     if (status != EXIT_FINE)
         return status;
     if (general.help)
