@@ -29,10 +29,10 @@ struct option_row {
     const char *name;
     /* 0: only the long name. */
     int letter;
+    enum option_kind kind;
     /* As the help shows it. NULL: it takes none. */
     const char *argument;
     const char *help;
-    enum option_kind kind;
     /* What it sets: a bool, a const char * or an int64_t. Durations are in milliseconds. */
     void *value;
     /* Of the value. */
@@ -44,12 +44,12 @@ struct option_row {
 
 #define OPTION(name, letter, argument, help, kind, variable)                \
     {                                                                       \
-        name, letter, argument, help, kind, &(variable), 0, INT64_MAX, NULL \
+        name, letter, kind, argument, help, &(variable), 0, INT64_MAX, NULL \
     }
 #define FLAG_OPTION(name, letter, help, variable) OPTION(name, letter, NULL, help, FLAG, variable)
 #define NUMBER_OPTION(name, help, variable, least, most)           \
     {                                                              \
-        name, 0, "N", help, NUMBER, &(variable), least, most, NULL \
+        name, 0, NUMBER, "N", help, &(variable), least, most, NULL \
     }
 #define OPTIONS_END  \
     {                \
@@ -59,7 +59,7 @@ struct option_row {
 #define JSON_OPTION FLAG_OPTION("json", 0, "print JSON", general.json)
 #define INTERVAL_OPTION                                                                         \
     {                                                                                           \
-        "interval", 0, "DURATION", "time between two looks (1s)", LENGTH, &general.interval_ms, \
+        "interval", 0, LENGTH, "DURATION", "time between two looks (1s)", &general.interval_ms, \
             50, INT64_MAX, NULL                                                                 \
     }
 

@@ -177,7 +177,7 @@ static bool runs_another(const struct cli *cli)
 
 static bool has_option(const struct command *command, const struct option_row *row)
 {
-    return !row->users || strstr(row->users, command->name);
+    return !row->users || (command && strstr(row->users, command->name));
 }
 
 /* The option with that letter. 0: with that name, which may be cut if no other begins so. */

@@ -5,8 +5,6 @@
  */
 #include "cli/commands/commands.h"
 
-#include "cli/run/signals.h"
-
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>

@@ -4,8 +4,6 @@
  */
 #include "cli/commands/commands.h"
 
-#include "cli/run/run.h"
-
 #include <stdlib.h>
 
 static const char *from_environment(const char *variable)

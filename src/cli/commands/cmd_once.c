@@ -4,8 +4,6 @@
  */
 #include "cli/commands/commands.h"
 
-#include "cli/run/run.h"
-
 #include <fnmatch.h>
 #include <locale.h>
 #include <stdlib.h>

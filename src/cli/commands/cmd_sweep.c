@@ -4,8 +4,6 @@
  */
 #include "cli/commands/commands.h"
 
-#include "cli/run/signals.h"
-
 #include <rowlock/once.h>
 #include <stdlib.h>
 

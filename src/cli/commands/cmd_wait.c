@@ -5,8 +5,6 @@
  */
 #include "cli/commands/commands.h"
 
-#include "cli/run/run.h"
-
 #include <string.h>
 
 static int look_once(struct cli *cli, void *context, rowlock_error *error)

@@ -5,7 +5,7 @@
 #ifndef ROWLOCK_CLI_COMMANDS_H
 #define ROWLOCK_CLI_COMMANDS_H
 
-#include "cli/print/print.h"
+#include "cli/run/run.h"
 
 #include <pthread.h>
 

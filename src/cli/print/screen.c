@@ -7,8 +7,6 @@
 
 #if RLK_WITH_CURSES
 
-#include "cli/run/signals.h"
-
 #include <curses.h>
 #include <langinfo.h>
 #include <locale.h>
@@ -229,7 +227,7 @@ static void arrange(struct screen *s)
     const struct snapshot *snapshot = &s->view->snapshot;
     size_t g = 0, w = snapshot->grants;
     free(s->rows);
-    s->rows = must_have(calloc(snapshot->count + 1, sizeof *s->rows));
+    s->rows = must_have(calloc(snapshot->count + 1, sizeof(struct entry *)));
     for (size_t i = 0; i < snapshot->count; i++) {
         const struct entry *grant = &snapshot->entries[g], *waiter = &snapshot->entries[w];
         bool holder = w == snapshot->count ||

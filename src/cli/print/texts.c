@@ -143,10 +143,12 @@ struct short_text duration_text(int64_t ms)
 
 struct short_text kind_text(int32_t permits)
 {
-    struct short_text text = {"exclusive"};
+    struct short_text text = {.text = "exclusive"};
     if (permits > 0)
         snprintf(text.text, sizeof text.text, "%d permit%s", permits, permits == 1 ? "" : "s");
-    return permits == ROWLOCK_SHARED ? (struct short_text){"shared"} : text;
+    else if (permits == ROWLOCK_SHARED)
+        snprintf(text.text, sizeof text.text, "shared");
+    return text;
 }
 
 struct short_text lease_text(int64_t remaining_ms)

@@ -15,7 +15,7 @@ struct asked asked = {
 
 #define ASKED(users, name, letter, argument, help, kind, member)               \
     {                                                                          \
-        name, letter, argument, help, kind, &asked.member, 0, INT64_MAX, users \
+        name, letter, kind, argument, help, &asked.member, 0, INT64_MAX, users \
     }
 
 const struct option_row asked_options[] = {
@@ -23,11 +23,11 @@ const struct option_row asked_options[] = {
           "do not wait: exit at once if the lock is held", FLAG, nonblock),
     ASKED("run lead acquire wait", "wait", 'w', "DURATION",
           "wait at most this long (default: no limit)", DURATION, wait_ms),
-    {"conflict-exit-code", 'E', "N", "exit status if the lock is not acquired (75)", NUMBER,
+    {"conflict-exit-code", 'E', NUMBER, "N", "exit status if the lock is not acquired (75)",
      &asked.conflict_status, 0, 255, "run lead acquire wait"},
     ASKED("run acquire", "shared", 's', NULL, "share the lock with all clients that use -s", FLAG,
           shared),
-    {"permits", 0, "N", "at most N holders at once; all must give the same N", NUMBER,
+    {"permits", 0, NUMBER, "N", "at most N holders at once; all must give the same N",
      &asked.permits, 1, 1000000, "run acquire"},
     ASKED("run acquire", "unfair", 0, NULL, "pass the queue if the lock is free", FLAG, unfair),
     ASKED("run lead acquire", "ttl", 0, "DURATION",
@@ -55,8 +55,8 @@ const struct option_row asked_options[] = {
           retry_after_ms),
     ASKED("run", "metrics", 0, "DIR", "keep a file of metrics in DIR, for the node exporter", TEXT,
           metrics),
-    {"json", 0, NULL, "print JSON", FLAG, &general.json, 0, 0, "acquire"},
-    {"verbose", 'v', NULL, "explain on standard error what happens", FLAG, &general.verbose, 0, 0,
+    {"json", 0, FLAG, NULL, "print JSON", &general.json, 0, 0, "acquire"},
+    {"verbose", 'v', FLAG, NULL, "explain on standard error what happens", &general.verbose, 0, 0,
      NULL},
     OPTIONS_END,
 };

@@ -5,8 +5,6 @@
  */
 #include "cli/commands/commands.h"
 
-#include "cli/run/run.h"
-
 /* Between two terms. A term that lasted for the longest pause was a good one. */
 enum { SHORTEST_PAUSE_MS = 1000, LONGEST_PAUSE_MS = 60000 };
 

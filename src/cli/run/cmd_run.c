@@ -5,8 +5,6 @@
  */
 #include "cli/commands/commands.h"
 
-#include "cli/run/run.h"
-
 /* The pipe is made before all other files, so that its number has one digit: some shells cannot
  * redirect to more. */
 static int run_run(struct cli *cli)

@@ -132,8 +132,10 @@ static char *path_of(const char *folder, const char *name)
     static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
     bool fits = strspn(name, safe) == strlen(name) && strlen(name) <= LONGEST;
     char hash[20] = "", file[LONGEST + 1] = "";
-    for (int i = 0; i < LONGEST && name[i]; i++)
-        file[i] = strchr(safe, name[i]) ? name[i] : '_';
+    snprintf(file, sizeof file, "%s", name);
+    for (int i = 0; file[i]; i++)
+        if (!strchr(safe, file[i]))
+            file[i] = '_';
     if (!fits)
         snprintf(hash, sizeof hash, "~%016llx", (unsigned long long)hash_of(name));
     return new_text("%s/rowlock_%s%s.prom", folder, file, hash);
