@@ -81,19 +81,10 @@ static int read_members(struct cli *cli, struct reading *readings, int count)
 
 /* ---------------------------------------------------------------- the metrics */
 
-struct row {
-    const char *metric;
-    const char *type;
-    const char *help;
-    const char *labels;
-    size_t offset;
-    enum unit unit;
-};
-
 #define OF(member) offsetof(struct reading, figures.member)
 
 /* The samples of one metric stand together. */
-static const struct row rows[] = {
+static const struct metric rows[] = {
     {"rowlock_up", "gauge", "1: the tables could be read. 0: they could not.", "",
      offsetof(struct reading, up), COUNT},
     {"rowlock_check_worst", "gauge",
@@ -133,7 +124,7 @@ static const struct row rows[] = {
 #define OF(member) offsetof(rowlock_name_figures, member)
 
 /* With --match: for each name. */
-static const struct row name_rows[] = {
+static const struct metric name_rows[] = {
     {"rowlock_lock_held", "gauge", "Grants of the name whose leases run.", "", OF(holders), COUNT},
     {"rowlock_lock_held_seconds", "gauge", "How long the oldest of them has been held. 0: free.",
      "", OF(held_ms), MILLISECONDS},
@@ -153,7 +144,7 @@ static const struct row name_rows[] = {
 #undef OF
 #define ROWS(rows) (sizeof(rows) / sizeof(rows)[0])
 
-static int64_t number_at(const void *from, const struct row *row)
+static int64_t number_at(const void *from, const struct metric *row)
 {
     int64_t number;
     memcpy(&number, (const char *)from + row->offset, sizeof number);
@@ -162,7 +153,7 @@ static int64_t number_at(const void *from, const struct row *row)
 
 /* What never happened has no time. As 0 it would be drawn in 1970. Whether the tables could be read
  * is known, and so is what the check found before. */
-static bool has_sample(const struct reading *r, const struct row *row)
+static bool has_sample(const struct reading *r, const struct metric *row)
 {
     int64_t number = number_at(r, row);
     if (row->offset == offsetof(struct reading, up) ||
@@ -171,23 +162,21 @@ static bool has_sample(const struct reading *r, const struct row *row)
     return r->up && (row->unit != MICROSECONDS || number != 0);
 }
 
-static void print_row(FILE *out, const struct row *row, const struct reading *r, int count)
+static void print_row(FILE *out, const struct metric *row, const struct reading *r, int count)
 {
-    if (*row->help)
-        metrics_begin(out, row->metric, row->type, row->help);
+    metrics_begin(out, row);
     for (int i = 0; i < count; i++)
         if (has_sample(&r[i], row))
-            metrics_sample(out, row->metric, r[i].member, NULL, row->labels, number_at(&r[i], row),
-                           row->unit);
+            metrics_sample(out, row, r[i].member, NULL, number_at(&r[i], row));
 }
 
-static void print_name_row(FILE *out, const struct row *row, const struct reading *r, int count)
+static void print_name_row(FILE *out, const struct metric *row, const struct reading *r, int count)
 {
-    metrics_begin(out, row->metric, row->type, row->help);
+    metrics_begin(out, row);
     for (int i = 0; i < count; i++)
         for (size_t n = 0; r[i].up && n < r[i].name_count; n++)
-            metrics_sample(out, row->metric, r[i].member, r[i].names[n].name, "",
-                           number_at(&r[i].names[n], row), row->unit);
+            metrics_sample(out, row, r[i].member, r[i].names[n].name,
+                           number_at(&r[i].names[n], row));
 }
 
 /* A file is written whatever was found, so that an alert can see it. A mistake of the caller, such

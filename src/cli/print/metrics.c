@@ -15,9 +15,11 @@
 
 /* ---------------------------------------------------------------- texts */
 
-void metrics_begin(FILE *out, const char *metric, const char *type, const char *help)
+void metrics_begin(FILE *out, const struct metric *metric)
 {
-    fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", metric, help, metric, type);
+    if (*metric->help)
+        fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", metric->name, metric->help, metric->name,
+                metric->type);
 }
 
 /* Somebody may read this on a terminal, so what that could obey becomes \xNN, as in a list. */
@@ -48,11 +50,11 @@ static void print_value(FILE *out, int64_t value, enum unit unit)
                 (long long)(value % second));
 }
 
-void metrics_sample(FILE *out, const char *metric, int member, const char *name, const char *labels,
-                    int64_t value, enum unit unit)
+void metrics_sample(FILE *out, const struct metric *metric, int member, const char *name,
+                    int64_t value)
 {
     const char *before = "{";
-    fputs(metric, out);
+    fputs(metric->name, out);
     if (member) {
         fprintf(out, "%smember=\"%d\"", before, member);
         before = ",";
@@ -63,11 +65,11 @@ void metrics_sample(FILE *out, const char *metric, int member, const char *name,
         fputc('"', out);
         before = ",";
     }
-    if (*labels)
-        fprintf(out, "%s%s", before, labels);
-    if (member || name || *labels)
+    if (*metric->labels)
+        fprintf(out, "%s%s", before, metric->labels);
+    if (member || name || *metric->labels)
         fputc('}', out);
-    print_value(out, value, unit);
+    print_value(out, value, metric->unit);
 }
 
 /* ---------------------------------------------------------------- files */

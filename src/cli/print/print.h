@@ -13,18 +13,18 @@
 
 /* ---------------------------------------------------------------- messages (report.c) */
 
-/* One line on standard error, "rowlock: …", with control characters as text. */
-void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* One line, with control characters as text. complain() writes "rowlock: …" on standard error. */
+enum voice { SAY, SAY_MEMBER, COMPLAIN };
+void speak(enum voice voice, const char *format, ...) __attribute__((format(printf, 2, 3)));
+#define say(...) speak(SAY, __VA_ARGS__)
+#define say_member(...) speak(SAY_MEMBER, __VA_ARGS__)
+#define complain(...) speak(COMPLAIN, __VA_ARGS__)
 
-/* The same, after the command and the names of its locks: "run 'nightly': …" */
+/* complain() after the command and the names of its locks: "run 'nightly': …" */
 void tell(const struct cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* One line on standard output, with control characters as text. */
-void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-/* From now on, lines on standard error and of say_member() begin with "member N: ". 0: none do. */
+/* From now on, lines of complain() and say_member() begin with "member N: ". 0: none do. */
 void speak_for_member(int number);
-void say_member(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* From now on, a line on standard error that cannot be written at once is dropped. */
 void complain_without_waiting(void);
@@ -264,13 +264,25 @@ json_t *json_of_entries(const struct snapshot *snapshot, bool waiters);
 /* How the library gives a number. Metrics have seconds. */
 enum unit { COUNT, MILLISECONDS, MICROSECONDS };
 
-/* The lines before the samples of a metric. type: "gauge" or "counter" */
-void metrics_begin(FILE *out, const char *metric, const char *type, const char *help);
+struct metric {
+    const char *name;
+    /* "gauge" or "counter" */
+    const char *type;
+    /* "": more samples of the metric before. */
+    const char *help;
+    /* In their final form, or "". */
+    const char *labels;
+    /* Of the number, in what has been read. */
+    size_t offset;
+    enum unit unit;
+};
 
-/* One sample. member 0, name NULL and labels "": without these labels. labels are in their final
- * form; name is escaped. */
-void metrics_sample(FILE *out, const char *metric, int member, const char *name, const char *labels,
-                    int64_t value, enum unit unit);
+/* The lines before the samples of a metric. */
+void metrics_begin(FILE *out, const struct metric *metric);
+
+/* One sample. member 0 and name NULL: without these labels. name is escaped. */
+void metrics_sample(FILE *out, const struct metric *metric, int member, const char *name,
+                    int64_t value);
 
 /* Puts the text in the place of the file, as a whole: a reader sees the old file or the new one.
  * Returns EXIT_FINE, or EXIT_OUTPUT after a message. The file is as it was then. */

@@ -38,23 +38,19 @@ void speak_for_member(int number)
 }
 
 /* One call writes the line, so that lines of two processes do not mix. */
-static void print_line(FILE *out, const char *begin, const char *whose, const char *format,
-                       va_list arguments)
-{
-    char *text = formatted(format, arguments);
-    char *safe = printable(text);
-    if (out != stderr || !would_wait())
-        fprintf(out, "%s%s%s\n", begin, whose, safe);
-    free(safe);
-    free(text);
-}
-
-void complain(const char *format, ...)
+void speak(enum voice voice, const char *format, ...)
 {
     va_list arguments;
+    if (voice == COMPLAIN && would_wait())
+        return;
     va_start(arguments, format);
-    print_line(stderr, "rowlock: ", member, format, arguments);
+    char *text = formatted(format, arguments);
     va_end(arguments);
+    char *safe = printable(text);
+    fprintf(voice == COMPLAIN ? stderr : stdout, "%s%s%s\n", voice == COMPLAIN ? "rowlock: " : "",
+            voice == SAY ? "" : member, safe);
+    free(safe);
+    free(text);
 }
 
 void tell(const struct cli *cli, const char *format, ...)
@@ -65,22 +61,6 @@ void tell(const struct cli *cli, const char *format, ...)
     va_end(arguments);
     complain("%s %s: %s", cli->command->name, cli->title, text);
     free(text);
-}
-
-void say(const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    print_line(stdout, "", "", format, arguments);
-    va_end(arguments);
-}
-
-void say_member(const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    print_line(stdout, "", member, format, arguments);
-    va_end(arguments);
 }
 
 bool talkative(void)

@@ -26,25 +26,21 @@ int metrics_run_begins(const struct cli *cli)
 
 enum { LAST_START, LAST_SUCCESS, EXIT_CODE, TOOK, WAIT, RUNS, LOST, METRICS };
 
-static const struct {
-    const char *metric;
-    const char *type;
-    const char *help;
-    enum unit unit;
-} about[METRICS] = {
+static const struct metric about[METRICS] = {
     [LAST_START] = {"rowlock_job_last_start_timestamp_seconds", "gauge",
-                    "When the last run of the job started on this host.", MILLISECONDS},
+                    "When the last run of the job started on this host.", "", 0, MILLISECONDS},
     [LAST_SUCCESS] = {"rowlock_job_last_success_timestamp_seconds", "gauge",
-                      "When a run last ended with 0 on this host. Missing: never.", MILLISECONDS},
+                      "When a run last ended with 0 on this host. Missing: never.", "", 0,
+                      MILLISECONDS},
     [EXIT_CODE] = {"rowlock_job_exit_code", "gauge",
-                   "The exit status of rowlock run, as a shell shows it.", COUNT},
-    [TOOK] = {"rowlock_job_duration_seconds", "gauge", "How long the last run held its locks.",
-              MILLISECONDS},
+                   "The exit status of rowlock run, as a shell shows it.", "", 0, COUNT},
+    [TOOK] = {"rowlock_job_duration_seconds", "gauge", "How long the last run held its locks.", "",
+              0, MILLISECONDS},
     [WAIT] = {"rowlock_job_wait_seconds", "gauge", "How long the last run waited for its locks.",
-              MILLISECONDS},
-    [RUNS] = {"rowlock_job_runs_total", "counter", "Runs on this host.", COUNT},
+              "", 0, MILLISECONDS},
+    [RUNS] = {"rowlock_job_runs_total", "counter", "Runs on this host.", "", 0, COUNT},
     [LOST] = {"rowlock_job_lost_total", "counter",
-              "Runs whose locks were lost, or whose job was ended because of them.", COUNT},
+              "Runs whose locks were lost, or whose job was ended because of them.", "", 0, COUNT},
 };
 
 static char *text_of(const char *name, const int64_t *values, size_t *length)
@@ -52,9 +48,9 @@ static char *text_of(const char *name, const int64_t *values, size_t *length)
     char *text = NULL;
     FILE *out = open_text(&text, length);
     for (int i = 0; i < METRICS; i++) {
-        metrics_begin(out, about[i].metric, about[i].type, about[i].help);
+        metrics_begin(out, &about[i]);
         if (i != LAST_SUCCESS || values[i] != 0)
-            metrics_sample(out, about[i].metric, 0, name, "", values[i], about[i].unit);
+            metrics_sample(out, &about[i], 0, name, values[i]);
     }
     return closed_text(out, &text);
 }
@@ -79,7 +75,7 @@ static void read_line(char *line, int64_t *values)
     char *value = strrchr(line, ' ');
     line[strcspn(line, "{")] = '\0';
     for (int i = 0; value && i < METRICS; i++)
-        if (strcmp(line, about[i].metric) == 0)
+        if (strcmp(line, about[i].name) == 0)
             values[i] = value_of(value + 1, about[i].unit);
 }
 
