@@ -139,13 +139,6 @@ static int print_driver(void *context, const char *driver, const char *client)
     return 0;
 }
 
-/* The first line is for scripts. */
-static int print_version(void)
-{
-    printf("rowlock %s\n", rowlock_version());
-    return status_of(rowlock_list_drivers(print_driver, NULL));
-}
-
 static int run_cli(struct cli *cli, int argc, char **argv)
 {
     int used = 0;
@@ -154,8 +147,11 @@ static int run_cli(struct cli *cli, int argc, char **argv)
         return status;
     if (general.help)
         return print_global_help();
-    if (general.version)
-        return print_version();
+    if (general.version) {
+        /* The first line is for scripts. */
+        printf("rowlock %s\n", rowlock_version());
+        return status_of(rowlock_list_drivers(print_driver, NULL));
+    }
     if (used >= argc)
         return usage_error(cli, "which command? rowlock needs one, such as run or list");
     return run_named(cli, argc - used, argv + used);

@@ -90,15 +90,6 @@ static int fill_file(int fd, const char *text, size_t length)
     return reason;
 }
 
-/* The file's new text is written beside it first, always under the same name. The collector does
- * not read that name: it reads *.prom. Long names may share one. */
-static char *name_beside(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    int folder = slash ? (int)(slash - path) + 1 : 0;
-    return new_text("%.*s.%.240s.new", folder, path, path + folder);
-}
-
 bool lock_file(int fd, int tries)
 {
     while (flock(fd, LOCK_EX | LOCK_NB) != 0) {
@@ -174,7 +165,11 @@ int metrics_write(const char *path, const char *text, size_t length)
         complain("write '%s': it is there, and not a regular file", path);
         return EXIT_OUTPUT;
     }
-    char *beside = name_beside(path);
+    /* The new text is written beside the file first, always under the same name. The collector does
+     * not read that name: it reads *.prom. Long names may share one. */
+    const char *slash = strrchr(path, '/');
+    int folder = slash ? (int)(slash - path) + 1 : 0;
+    char *beside = new_text("%.*s.%.240s.new", folder, path, path + folder);
     int reason = replace(path, beside, text, length);
     if (reason == EWOULDBLOCK)
         complain(

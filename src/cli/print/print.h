@@ -80,6 +80,10 @@ char *printable(const char *text);
 /* The columns of a printable() text, roughly: one for each code point. */
 int columns_of(const char *text);
 
+/* FNV-1a of some bytes, after what sum is of. */
+#define HASH_BEGIN UINT64_C(0xcbf29ce484222325)
+uint64_t hash_of(uint64_t sum, const char *bytes, size_t length);
+
 /* They last to the end of the expression that has the call. */
 struct short_text {
     char text[64];

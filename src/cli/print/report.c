@@ -133,15 +133,10 @@ int report_failure(const struct cli *cli, int result)
 
 /* ---------------------------------------------------------------- the end of the output */
 
-static bool nothing_reads(void)
-{
-    struct pollfd file = {.fd = STDOUT_FILENO};
-    return poll(&file, 1, 0) > 0 && (file.revents & POLLERR);
-}
-
 int finish_output(int status)
 {
-    bool unread = nothing_reads();
+    struct pollfd file = {.fd = STDOUT_FILENO};
+    bool unread = poll(&file, 1, 0) > 0 && (file.revents & POLLERR);
     bool failed = ferror(stdout) != 0;
     /* 0: the reason of an earlier failure is not known any more. */
     int reason = fflush(stdout) != 0 && !failed ? errno : 0;

@@ -146,15 +146,6 @@ static size_t lines_for_rows(void)
     return LINES > 3 ? (size_t)LINES - 3 : 0;
 }
 
-static void draw_summary(const struct screen *s)
-{
-    char *text = view_summary(s->view);
-    char *whole = new_text("rowlock: %s", text);
-    put(s, 0, 0, (int)at_most(COLS, MOST_COLUMNS), whole);
-    free(whole);
-    free(text);
-}
-
 /* entry NULL: the headings. */
 static void draw_row(const struct screen *s, int y, const struct entry *entry,
                      const int widths[COLUMN_COUNT], int64_t passed_ms)
@@ -209,7 +200,10 @@ static void draw(struct screen *s)
         s->top = count > room ? count - room : 0;
     share_columns((int)at_most(COLS, MOST_COLUMNS), widths);
     erase();
-    draw_summary(s);
+    char *summary = view_summary(s->view), *first = new_text("rowlock: %s", summary);
+    put(s, 0, 0, (int)at_most(COLS, MOST_COLUMNS), first);
+    free(summary);
+    free(first);
     if (LINES > 2)
         draw_row(s, 1, NULL, widths, 0);
     for (size_t i = 0; i < room && s->top + i < count; i++)

@@ -120,6 +120,13 @@ int columns_of(const char *text)
     return columns;
 }
 
+uint64_t hash_of(uint64_t sum, const char *bytes, size_t length)
+{
+    for (; length > 0; length--)
+        sum = (sum ^ (unsigned char)*bytes++) * UINT64_C(0x100000001b3);
+    return sum;
+}
+
 /* ---------------------------------------------------------------- figures and people */
 
 struct short_text duration_text(int64_t ms)

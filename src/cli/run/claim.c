@@ -9,7 +9,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define LONGEST_RUN_MS (INT64_C(366) * 86400000)
 #define FINGERPRINT_SIZE 17
@@ -96,21 +95,15 @@ int once_settings(const struct cli *cli)
 
 /* ---------------------------------------------------------------- claiming */
 
-/* FNV-1a, with the zero byte at the end, so that "a b" differs from "a", "b". */
-static uint64_t mix(uint64_t sum, const char *word)
-{
-    do
-        sum = (sum ^ (unsigned char)*word) * UINT64_C(1099511628211);
-    while (*word++);
-    return sum;
-}
-
 /* Of the locks' names and the command's words. The words may be secret, so they are not stored. */
 static void make_fingerprint(const struct cli *cli, char text[FINGERPRINT_SIZE])
 {
-    uint64_t sum = UINT64_C(14695981039346656037);
-    for (int i = 0; i < cli->argument_count; i++)
-        sum = mix(i == cli->name_count ? mix(sum, "") : sum, cli->arguments[i]);
+    uint64_t sum = HASH_BEGIN;
+    for (int i = 0; i < cli->argument_count; i++) {
+        /* With the zero byte at the end, so that "a b" differs from "a", "b". */
+        sum = i == cli->name_count ? hash_of(sum, "", 1) : sum;
+        sum = hash_of(sum, cli->arguments[i], strlen(cli->arguments[i]) + 1);
+    }
     snprintf(text, FINGERPRINT_SIZE, "%016" PRIx64, sum);
 }
 
@@ -286,11 +279,9 @@ bool once_claim(struct cli *cli, int *status)
 
 static char *make_result(void)
 {
-    struct timespec now;
     json_t *object = must_have(json_object());
-    clock_gettime(CLOCK_REALTIME, &now);
     json_put_integer(object, "status", EXIT_FINE);
-    json_put_time(object, "ended", (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000);
+    json_put_time(object, "ended", wall_clock_us());
     char *text = must_have(json_dumps(object, JSON_COMPACT));
     json_decref(object);
     return text;

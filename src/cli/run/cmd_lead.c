@@ -31,13 +31,6 @@ static void say_next(const struct cli *cli, int status, int64_t pause_ms)
         tell(cli, "the term is over; back to the queue");
 }
 
-/* The library may still try to reach a server that does not answer. No job waits for that. */
-static void end_term(struct cli *cli)
-{
-    cli->abandon = false;
-    disconnect_database(cli);
-}
-
 /* The next pause after a term. 0: none. */
 static int64_t next_pause_ms(int64_t last_ms, int64_t term_ms, enum job_end how)
 {
@@ -68,7 +61,9 @@ static int run_lead(struct cli *cli)
             return status;
         pause_ms = next_pause_ms(pause_ms, now_ms() - start_ms, how);
         say_next(cli, status, pause_ms);
-        end_term(cli);
+        /* The library may still try to reach a server that does not answer. No job waits for it. */
+        cli->abandon = false;
+        disconnect_database(cli);
         signal = signals_pause(now_ms() + pause_ms);
     }
     return die_later(signal);

@@ -111,15 +111,6 @@ static void read_file(const char *path, int64_t *values)
 
 /* ---------------------------------------------------------------- the file */
 
-/* FNV-1a */
-static uint64_t hash_of(const char *text)
-{
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    for (; *text; text++)
-        hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
-    return hash;
-}
-
 /* A name has any bytes, and a file's name has at most 255. What had to be changed gets a hash of
  * the whole name. No other name has a ~ in its file's name. */
 static char *path_of(const char *folder, const char *name)
@@ -133,7 +124,8 @@ static char *path_of(const char *folder, const char *name)
         if (!strchr(safe, file[i]))
             file[i] = '_';
     if (!fits)
-        snprintf(hash, sizeof hash, "~%016llx", (unsigned long long)hash_of(name));
+        snprintf(hash, sizeof hash, "~%016llx",
+                 (unsigned long long)hash_of(HASH_BEGIN, name, strlen(name)));
     return new_text("%s/rowlock_%s%s.prom", folder, file, hash);
 }
 
@@ -147,18 +139,11 @@ static int lock_folder(const char *folder)
     return fd;
 }
 
-static int64_t wall_clock_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 /* Another run may have started later and ended sooner. Then its figures stay. A time to come was
  * written when the host's clock was wrong. */
 static void add_run(int64_t *values, int64_t start_ms, int status, bool lost)
 {
-    int64_t end_ms = wall_clock_ms(), duration_ms = now_ms() - start_ms;
+    int64_t end_ms = wall_clock_us() / 1000, duration_ms = now_ms() - start_ms;
     for (int i = LAST_START; i <= LAST_SUCCESS; i++)
         values[i] = values[i] > end_ms ? 0 : values[i];
     values[RUNS]++;

@@ -219,6 +219,13 @@ void signals_restore(void)
     pthread_sigmask(SIG_SETMASK, &original_mask, NULL);
 }
 
+int64_t wall_clock_us(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
 int64_t now_ms(void)
 {
     struct timespec now;

@@ -58,6 +58,9 @@ bool signal_ends(int signal);
 /* Milliseconds on a clock that runs while the machine sleeps, as leases do. */
 int64_t now_ms(void);
 
+/* Microseconds since 1970, by this host's clock. */
+int64_t wall_clock_us(void);
+
 /* Waits until then. fd: -1, or a file that ends the wait when it is readable; then it returns
  * false. */
 bool pause_until(int64_t then_ms, int fd);

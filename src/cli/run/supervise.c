@@ -76,12 +76,6 @@ static void tell_to_end(struct watch *watch, enum reason reason)
     free(text);
 }
 
-/* When the grace is over, or earlier if the lease ends before that. */
-static int64_t kill_time(const struct watch *watch)
-{
-    return at_most(watch->told_ms + asked.grace_ms, watch->lease.deadline_ms - hold_margin_ms());
-}
-
 static enum reason reason_to_end(const struct watch *watch)
 {
     const struct lease *lease = &watch->lease;
@@ -109,7 +103,9 @@ static int64_t look_at_lease(struct watch *watch)
         return due_ms;
     if (watch->killed)
         return NO_END;
-    int64_t kill_ms = kill_time(watch);
+    /* When the grace is over, or earlier if the lease ends before that. */
+    int64_t kill_ms =
+        at_most(watch->told_ms + asked.grace_ms, watch->lease.deadline_ms - hold_margin_ms());
     if (now_ms() < kill_ms)
         return at_most(kill_ms, due_ms);
     tell(watch->cli, "the job does not end; killing it");
@@ -288,20 +284,17 @@ static int settle_once(struct watch *watch, int status)
     return status;
 }
 
-/* The signal that ended the job ends us too: a shell stops its script for a signal, not for a
- * status. */
-static int status_of_job(const struct job *job)
-{
-    return WIFSIGNALED(job->wait_status) ? die_later(WTERMSIG(job->wait_status))
-                                         : job_exit_status(job);
-}
-
 /* The terminal is taken back first: Ctrl-C during --min-hold must reach us. */
 static int finish(struct watch *watch)
 {
     bool had_terminal = watch->job.has_terminal;
+    int status = job_exit_status(&watch->job);
     job_take_terminal(&watch->job);
-    int status = settle_once(watch, status_of_job(&watch->job));
+    /* The signal that ended the job ends us too: a shell stops its script for a signal, not for a
+     * status. */
+    if (WIFSIGNALED(watch->job.wait_status))
+        status = die_later(WTERMSIG(watch->job.wait_status));
+    status = settle_once(watch, status);
     int hold_signal = hold_on(watch);
     if (watch->reason != NO_REASON && watch->reason != RESIGNED)
         status = EXIT_LOST;
@@ -349,13 +342,6 @@ static void end_watch(struct watch *watch)
     free(watch->lease.each);
 }
 
-/* A job may exit with that status by itself. */
-static bool was_lost(const struct watch *watch, int status)
-{
-    return watch->reason != NO_REASON ||
-           (status == EXIT_LOST && job_exit_status(&watch->job) != EXIT_LOST);
-}
-
 /* Our end of the pipe for progress closes when the job's does. */
 int supervise(struct cli *cli, int64_t start_ms, const int progress[2], enum job_end *how)
 {
@@ -377,7 +363,9 @@ int supervise(struct cli *cli, int64_t start_ms, const int progress[2], enum job
         status = finish(&watch);
         *how = how_it_ended(&watch);
     }
-    metrics_run_ends(cli, start_ms, status, was_lost(&watch, status));
+    /* A job may exit with that status by itself. */
+    bool lost = status == EXIT_LOST && job_exit_status(&watch.job) != EXIT_LOST;
+    metrics_run_ends(cli, start_ms, status, lost || watch.reason != NO_REASON);
     end_watch(&watch);
     return status;
 }
