@@ -179,7 +179,7 @@ static void print_name_row(FILE *out, const struct metric *row, const struct rea
                            number_at(&r[i].names[n], row));
 }
 
-/* A file is written whatever was found, so that an alert can see it. A mistake of the caller, such
+/* A file is written after a failure too, so that an alert can see it. A mistake of the caller, such
  * as a URL that cannot be, is told by the exit status too. */
 static int give(const struct reading *readings, int count, int status)
 {

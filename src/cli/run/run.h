@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What gets locks, and runs a job under them. Each part knows only those above it.
+ * What gets locks, and runs a job under them.
  */
 #ifndef ROWLOCK_CLI_RUN_H
 #define ROWLOCK_CLI_RUN_H
