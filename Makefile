@@ -127,7 +127,8 @@ endef
 ROOMS := base core pool quorum lock rows api admin
 driver_objs = $(call objects,$(wildcard src/drivers/$(1)/*.c))
 LIB_OBJS := $(call objects,$(wildcard $(ROOMS:%=src/%/*.c))) $(foreach b,$(BACKENDS),$(call driver_objs,$(b)))
-CLI_OBJS := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard src/cli/*.c)))
+CLI_OBJS := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard src/cli/*.c src/cli/*/*.c)))
+$(CLI_OBJS): OUR_CPPFLAGS += -Isrc
 # Files of GRANT examples are for people. All others are steps of the protocol.
 SQL_FILES := $(filter-out %/grants.sql,$(sort $(wildcard sql/*/*.sql sql/*/*/*.sql)))
 
@@ -426,7 +427,7 @@ C_FILES = $(wildcard include/rowlock/*.h src/*/*.[ch] src/*/*/*.[ch] examples/*.
 SHELL_FILES = .ci/run $(wildcard tools/*.sh tools/man-pages tools/completion/make tests/*/*.sh tests/*/*.t examples/*.sh) \
               $(shell grep -l '^\#!/bin/sh' debian/*.install debian/tests/* 2>/dev/null)
 # A driver, test or example whose database is not built in may lack its headers.
-TIDY_FILES = $(filter-out $(NO_BACKENDS:%=src/drivers/%/%),$(call for_backends,$(wildcard src/*/*.c src/drivers/*/*.c)))
+TIDY_FILES = $(filter-out $(NO_BACKENDS:%=src/drivers/%/%),$(call for_backends,$(wildcard src/*/*.c src/drivers/*/*.c src/cli/*/*.c)))
 
 .PHONY: lint run-lint lint-c lint-shell lint-man lint-layout format format-check
 ## lint: clang-tidy, cppcheck, shellcheck, warnings of man, tools/check-layout; installs them

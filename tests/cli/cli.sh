@@ -7,6 +7,7 @@
 #     prints "what holds" N PART ARGUMENT…    or on standard output
 #     answers "what holds" N EXPRESSION VALUE ARGUMENT…   or EXPRESSION of its JSON is VALUE; see json below
 #     silent "what holds" N ARGUMENT…         or it says nothing at all
+#     refused "what" PART ARGUMENT…   exits with 64, PART, a hint at --help, and nothing on standard output
 #     has "what holds" TEXT PART      passes when PART is in TEXT
 #     json EXPRESSION [TEXT]          what Perl makes of EXPRESSION, with $d the JSON of TEXT, or of $out
 #     can_do "what holds" COMMAND…    whether COMMAND succeeds; if not, root has failed and others skip
@@ -78,6 +79,14 @@ silent() {
     shift 2
     rl "$@"
     given "$name" "$expected" "=$out$err=" "=="
+}
+
+refused() {
+    local name=$1 part=$2
+    shift 2
+    errs "$name is a usage error, $name is named" 64 "$part" "$@"
+    has "$name comes with a hint at --help" "$err" "--help"
+    is "$name prints nothing on standard output" "$out" ""
 }
 
 has() {
@@ -152,7 +161,7 @@ until_true() {
     done
 }
 
-# Has the process ended? One that no process has collected yet has.
+# Has the process ended? One that nobody has collected yet has.
 gone() {
     local stat
     stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 0

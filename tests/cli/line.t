@@ -149,7 +149,7 @@ several() {
     errs "-v says which is missing, and who holds it" 75 "'n2' is held by sh[" run -n -v n1 n2 n4 -- true
     hold more --ttl 60s n1 n2
     holds "who waits for several" in_line n2 1
-    # The waiter may be in the way at the moment at which it looks at both.
+    # At the moment at which he looks at both he may be in the way.
     holds "holds none of them meanwhile" until_true "$command" run -n n1 true
     let_go some
     began more

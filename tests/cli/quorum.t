@@ -7,14 +7,6 @@ set -u
 . "$(dirname "$0")/cli.sh"
 own_servers
 
-# refused "what holds" TEXT ARGUMENT…
-refused() {
-    local name=$1 part=$2
-    shift 2
-    errs "$name is a usage error" 64 "$part" "$@"
-    has "$name comes with a hint at --help" "$err" "--help"
-}
-
 files() {
     local n
     for n in "$@"; do printf 'sqlite:%s/%s.db ' "$work" "$n"; done

@@ -61,15 +61,6 @@ manual() {
     PATH=$work/bin:$PATH prints "without a terminal it prints that text too" 0 "Usage: rowlock run" help run
 }
 
-# refused "what holds" TEXT ARGUMENT…: with 64, a line that holds TEXT, and where to read more.
-refused() {
-    local name=$1 part=$2
-    shift 2
-    errs "$name is a usage error, $name is named" 64 "$part" "$@"
-    has "$name comes with a hint at --help" "$err" "--help"
-    is "$name prints nothing on standard output" "$out" ""
-}
-
 refusals() {
     refused "no command" "which command"
     refused "an unknown command" "unknown command 'frobnicate'" frobnicate

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * `rowlock sweep`: removes what is over, once or again and again.
+ */
+#include "cli/commands/commands.h"
+
+#include <rowlock/once.h>
+#include <stdlib.h>
+
+#define DEFAULT_ONCE_AGE_MS (INT64_C(30) * 86400000)
+
+/* 0: the library's default, or once. */
+static struct {
+    int64_t older_than_ms;
+    int64_t idle_ms;
+    int64_t once_older_than_ms;
+    int64_t batch;
+    int64_t every_ms;
+    bool dry_run;
+} set = {.once_older_than_ms = DEFAULT_ONCE_AGE_MS};
+
+static const struct option_row options[] = {
+    OPTION("older-than", 0, "DURATION", "only leases that ended this long ago (0)", DURATION,
+           set.older_than_ms),
+    OPTION("idle", 0, "DURATION", "forget counters idle for this long, or 'never' (30d)",
+           LENGTH_OR_NEVER, set.idle_ms),
+    OPTION("once-older-than", 0, "DURATION",
+           "forget once keys done this long ago, or 'never' (30d)", LENGTH_OR_NEVER,
+           set.once_older_than_ms),
+    NUMBER_OPTION("batch", "rows removed in one transaction (500)", set.batch, 1, 10000),
+    FLAG_OPTION("dry-run", 0, "print what would be removed; remove nothing", set.dry_run),
+    OPTION("every", 0, "DURATION", "repeat the sweep, until a signal ends it", LENGTH,
+           set.every_ms),
+    FLAG_OPTION("quiet", 'q', "print only errors", general.quiet),
+    JSON_OPTION,
+    OPTIONS_END,
+};
+
+struct sweeping {
+    /* One has been printed: the next begins with a comma. */
+    bool any;
+    /* Came meanwhile. */
+    int signal;
+};
+
+/* JSON is written row by row: a million rows need no memory. */
+static void print_swept(struct sweeping *sweeping, const rowlock_grant *grant)
+{
+    if (general.json) {
+        json_t *object = json_of_grant(grant);
+        char *text = must_have(json_dumps(object, 0));
+        printf("%s\n  %s", sweeping->any ? "," : "", text);
+        free(text);
+        json_decref(object);
+        sweeping->any = true;
+    } else if (!general.quiet) {
+        say_member("%s '%s', token %lld of %s, expired %s ago",
+                   set.dry_run ? "would remove" : "removed", grant->name, (long long)grant->token,
+                   holder_text(grant).text, duration_text(-grant->remaining_ms).text);
+    }
+}
+
+static int on_swept(void *context, const rowlock_grant *grant)
+{
+    struct sweeping *sweeping = context;
+    print_swept(sweeping, grant);
+    int signal = set.every_ms && !sweeping->signal ? signals_next(0) : 0;
+    if (signal_ends(signal))
+        sweeping->signal = signal;
+    return sweeping->signal;
+}
+
+struct swept {
+    int32_t dry_run;
+    rowlock_sweep_report report;
+    int64_t keys;
+};
+
+static void print_summary_json(int result, const struct swept *swept)
+{
+    static const struct member members[] = {
+        {"dry_run", BOOLEAN, offsetof(struct swept, dry_run)},
+        {"locks", INTEGER, offsetof(struct swept, report.locks)},
+        {"counters", INTEGER, offsetof(struct swept, report.counters)},
+        {"waiters", INTEGER, offsetof(struct swept, report.waiters)},
+        {"batches", INTEGER, offsetof(struct swept, report.batches)},
+        {"once", INTEGER, offsetof(struct swept, keys)},
+        {.key = NULL},
+    };
+    json_t *object = must_have(json_object());
+    json_t *numbers = json_of(members, swept);
+    json_put_result(object, result);
+    must_have(json_object_update(object, numbers) == 0 ? numbers : NULL);
+    char *text = must_have(json_dumps(object, 0));
+    printf("], %s\n", text + 1);
+    free(text);
+    json_decref(numbers);
+    json_decref(object);
+}
+
+static const char *plural(int64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
+static void print_summary(const rowlock_sweep_report *report, int64_t keys)
+{
+    char *rest =
+        new_text(", %lld ticket%s of dead waiters, %lld once key%s", (long long)report->waiters,
+                 plural(report->waiters), (long long)keys, plural(keys));
+    /* A dry run does not look at tickets and keys. */
+    say_member("%s%lld expired lock%s, %lld idle counter%s%s",
+               set.dry_run ? "would remove " : "removed ", (long long)report->locks,
+               plural(report->locks), (long long)report->counters, plural(report->counters),
+               set.dry_run ? "" : rest);
+    free(rest);
+}
+
+/* *signal gets the signal that came meanwhile, or 0. Returns the library's result. */
+static int sweep_once(struct cli *cli, int *signal)
+{
+    struct sweeping sweeping = {.any = false};
+    struct swept swept = {.dry_run = set.dry_run, .report = ROWLOCK_SWEEP_REPORT_INIT};
+    rowlock_sweep_options how = ROWLOCK_SWEEP_OPTIONS_INIT;
+    how.older_than_ms = set.older_than_ms;
+    how.idle_ms = set.idle_ms == NEVER ? -1 : set.idle_ms;
+    how.batch = (int32_t)set.batch;
+    how.dry_run = set.dry_run;
+    /* Without a callback a sweep is faster. --every needs it: it looks for signals. */
+    how.each = general.quiet && !set.every_ms ? NULL : on_swept;
+    how.context = &sweeping;
+    if (general.json && cli->member)
+        printf("{\"member\": %d, \"removed\": [", cli->member);
+    else if (general.json)
+        printf("{\"removed\": [");
+    int result = rowlock_sweep(cli->db, &how, &swept.report);
+    if (result == ROWLOCK_OK && !set.dry_run && set.once_older_than_ms != NEVER)
+        result = rowlock_once_sweep(cli->db, set.once_older_than_ms, how.batch, &swept.keys);
+    if (general.json)
+        print_summary_json(result, &swept);
+    else if (!general.quiet && result == ROWLOCK_OK)
+        print_summary(&swept.report, swept.keys);
+    /* finish_output() reports a failure. */
+    fflush(stdout);
+    *signal = sweeping.signal;
+    return result;
+}
+
+/* What may be over by the next sweep does not end --every. */
+static bool passes(const struct cli *cli)
+{
+    rowlock_error error = last_error(cli);
+    return error.retryable || error.code == ROWLOCK_ECONN || error.code == ROWLOCK_EUNCERTAIN ||
+           error.code == ROWLOCK_EREADONLY;
+}
+
+static int sweep_every(struct cli *cli)
+{
+    signals_cancel(cli->db);
+    int signal = signals_keep();
+    while (!signal) {
+        int64_t next_ms = now_ms() + set.every_ms;
+        int status = reported(cli, sweep_once(cli, &signal));
+        if (status != EXIT_FINE && !passes(cli))
+            return status;
+        /* There is no reader any more: finish_output() says so. */
+        if (ferror(stdout))
+            return EXIT_FINE;
+        if (!signal)
+            signal = signals_pause(next_ms);
+    }
+    return EXIT_FINE;
+}
+
+static int run_sweep(struct cli *cli)
+{
+    int signal;
+    int status = not_for_members(cli, set.every_ms != 0,
+                                 "--every works on one database; start one sweep for the --url of "
+                                 "each member");
+    if (status != EXIT_FINE)
+        return status;
+    if (general.quiet && general.json)
+        return usage_error(cli, "--quiet and --json exclude each other");
+    status = connect_database(cli, NULL);
+    if (status != EXIT_FINE)
+        return status;
+    return set.every_ms ? sweep_every(cli) : reported(cli, sweep_once(cli, &signal));
+}
+
+const struct command sweep_command =
+    COMMAND("sweep", "", "remove expired grants and old keys",
+            "Locks work without it. It keeps the tables small: run it from cron, or with --every.\n"
+            "It also forgets idle token counters and old keys of run --once.\n",
+            options, 0, 0, false, EACH_MEMBER, run_sweep);

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * `rowlock watch`: on a terminal a screen (screen.c), elsewhere text or JSON, once in each
+ * interval.
+ */
+#include "cli/commands/commands.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#if RLK_WITH_CURSES
+#define SCREEN_HELP                                                                     \
+    "On a terminal it is a screen: q or Ctrl-C ends it, arrows and page keys scroll.\n" \
+    "Elsewhere it prints everything as text, once in each interval.\n"
+#else
+#define SCREEN_HELP                                                    \
+    "It prints everything as text, once in each interval. The screen " \
+    "for terminals is\nnot built in.\n"
+#define screen_watch(looker, first, status) false
+#endif
+
+/* Its thread may outlive the command: see looker_stop(). */
+static struct looker looker = {.most = UNSET};
+
+static const struct option_row options[] = {
+    INTERVAL_OPTION,
+    NUMBER_OPTION("count", "end after N looks (default: no end)", looker.most, 1, 1000000000),
+    JSON_OPTION,
+    OPTIONS_END,
+};
+
+static void print_json(const struct view *view)
+{
+    json_t *object = must_have(json_object());
+    json_put_result(object, view->result);
+    if (view->result == ROWLOCK_OK) {
+        json_put(object, "grants", json_of_entries(&view->snapshot, false));
+        json_put(object, "waiters", json_of_entries(&view->snapshot, true));
+        json_put_integer(object, "granted", view->grants);
+        json_put_integer(object, "granted_in_ms", view->span_ms);
+    } else {
+        char *error = new_text("%s: %s", view->error.action, view->error.text);
+        json_put_text(object, "error", error);
+        free(error);
+    }
+    json_print(object, true);
+}
+
+static void print_text(const struct view *view)
+{
+    char *summary = view_summary(view);
+    puts(summary);
+    free(summary);
+    print_entries(&view->snapshot, false);
+    print_entries(&view->snapshot, true);
+    putchar('\n');
+}
+
+/* Returns the exit status of the view. */
+static int print(const struct view *view)
+{
+    if (general.json)
+        print_json(view);
+    else if (view->result == ROWLOCK_OK)
+        print_text(view);
+    int status = report_error(view->result, &view->error);
+    fflush(stdout);
+    return status;
+}
+
+/* A signal may end this. If there is no reader any more, finish_output() says so. */
+static int print_repeatedly(struct view *view)
+{
+    for (int64_t looks = 1;; looks++) {
+        int64_t next_ms = now_ms() + general.interval_ms;
+        int status = print(view);
+        view_free(view);
+        if (looks == looker.most || ferror(stdout))
+            return status;
+        pause_until(next_ms, -1);
+        view = looker_look(&looker);
+    }
+}
+
+/* A first look that fails ends it. Later failures are shown, and the next look follows. */
+static int watch(void)
+{
+    int status;
+    struct view *first = looker_look(&looker);
+    if (first->result != ROWLOCK_OK) {
+        status = report_error(first->result, &first->error);
+        view_free(first);
+        return status;
+    }
+    if (!general.json && isatty(STDOUT_FILENO) && screen_watch(&looker, first, &status))
+        return status;
+    return print_repeatedly(first);
+}
+
+static int run_watch(struct cli *cli)
+{
+    rowlock_db_options db_options = ROWLOCK_DB_OPTIONS_INIT;
+    if (general.interval_ms == UNSET)
+        general.interval_ms = DEFAULT_INTERVAL_MS;
+    /* The next look tries again soon. */
+    db_options.reconnect_ms = 1000;
+    int status = connect_database(cli, &db_options);
+    if (status != EXIT_FINE)
+        return status;
+    /* The empty database in memory would stay empty. */
+    if (cli->no_file)
+        return EXIT_UNFIT;
+    looker.cli = cli;
+    looker.name = cli->argument_count > 0 ? cli->arguments[0] : NULL;
+    status = watch();
+    if (!cli->abandon)
+        looker_free(&looker);
+    return status;
+}
+
+const struct command watch_command =
+    COMMAND("watch", "[NAME]", "show holders and waiters live",
+            SCREEN_HELP "With --json it prints one object on one line for each look.\n", options, 0,
+            1, false, QUORUM, run_watch);

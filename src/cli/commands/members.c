@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * check and quorum-join, and how a command goes from member to member of a quorum.
+ */
+#include "cli/commands/commands.h"
+
+#include <rowlock/quorum.h>
+#include <stdlib.h>
+
+/* ---------------------------------------------------------------- check */
+
+static const struct option_row check_options[] = {JSON_OPTION, OPTIONS_END};
+
+struct findings {
+    /* NULL: they are printed at once. */
+    json_t *list;
+    rowlock_verdict worst;
+};
+
+static void print_finding(const rowlock_finding *finding)
+{
+    static const char *const verdicts[] = {"ok", "WARN", "BAD"};
+    say("%-5s %-18s %s", verdicts[finding->verdict], finding->item, finding->value);
+    if (finding->advice[0])
+        say("%-5s %-18s %s", "", "", finding->advice);
+}
+
+static int on_finding(void *context, const rowlock_finding *finding)
+{
+    static const struct member members[] = {
+        {"item", WORDS, offsetof(rowlock_finding, item)},
+        {"value", WORDS, offsetof(rowlock_finding, value)},
+        {"verdict", VERDICT, offsetof(rowlock_finding, verdict)},
+        {"advice", WORDS, offsetof(rowlock_finding, advice)},
+        {.key = NULL},
+    };
+    struct findings *findings = context;
+    if (finding->verdict > findings->worst)
+        findings->worst = finding->verdict;
+    if (findings->list)
+        json_append(findings->list, json_of(members, finding));
+    else
+        print_finding(finding);
+    return 0;
+}
+
+/* heading: above them in the text. NULL: none. */
+static struct findings findings_begin(const char *heading)
+{
+    if (heading && !general.json)
+        printf("%s:\n", heading);
+    return (struct findings){.list = general.json ? must_have(json_array()) : NULL};
+}
+
+/* status: of the check itself. Returns the exit status. */
+static int findings_end(const struct cli *cli, struct findings *findings, int status)
+{
+    if (status != EXIT_FINE) {
+        json_decref(findings->list);
+        return status;
+    }
+    if (findings->list) {
+        json_t *object = json_begin(cli);
+        json_put_text(object, "worst", verdict_text(findings->worst));
+        json_put(object, "findings", findings->list);
+        json_print(object, false);
+    }
+    return findings->worst == ROWLOCK_BAD ? EXIT_NOTHING : EXIT_FINE;
+}
+
+/* Without a file there is only one thing to find. */
+static int find(const struct cli *cli, struct findings *findings)
+{
+    static const rowlock_finding missing = {.item = "tables",
+                                            .value = "the embedded database does not exist",
+                                            .advice = "run `rowlock install`",
+                                            .verdict = ROWLOCK_BAD};
+    if (!cli->no_file)
+        return rowlock_check(cli->db, on_finding, findings, NULL);
+    on_finding(findings, &missing);
+    return ROWLOCK_OK;
+}
+
+static int run_check(struct cli *cli)
+{
+    char heading[16];
+    int status = connect_database(cli, NULL);
+    if (status != EXIT_FINE)
+        return status;
+    snprintf(heading, sizeof heading, "member %d", cli->member);
+    struct findings findings = findings_begin(cli->member ? heading : NULL);
+    return findings_end(cli, &findings, reported(cli, find(cli, &findings)));
+}
+
+/* Only the other members know whether a member may vote. */
+static int check_votes(const struct cli *cli)
+{
+    rowlock_error error = ROWLOCK_ERROR_INIT;
+    struct findings findings = findings_begin("quorum");
+    int result = rowlock_quorum_check(general.urls, (size_t)general.url_count, NULL, on_finding,
+                                      &findings, &error);
+    return findings_end(cli, &findings, report_error(result, &error));
+}
+
+const struct command check_command =
+    COMMAND("check", "", "examine whether the database is fit for locks",
+            "Exit status: 0 fine, perhaps with warnings; 1 something is bad.\n", check_options, 0,
+            0, false, EACH_MEMBER, run_check);
+
+/* ---------------------------------------------------------------- from member to member */
+
+int not_for_members(const struct cli *cli, bool bad, const char *reason)
+{
+    if (!bad || !cli->member)
+        return EXIT_FINE;
+    speak_for_member(0);
+    return usage_error(cli, "several URLs: %s", reason);
+}
+
+int run_for_members(struct cli *cli)
+{
+    int fine = 0, worst = EXIT_FINE;
+    int status = check_urls(cli);
+    if (status != EXIT_FINE)
+        return status;
+    if (cli->command->across == ONE_DATABASE)
+        return usage_error(cli, "several URLs: it works on one database; give the --url of one "
+                                "member");
+    while (cli->member < general.url_count && worst != EXIT_USAGE) {
+        speak_for_member(++cli->member);
+        status = cli->command->run(cli);
+        fine += status == EXIT_FINE;
+        worst = status > worst ? status : worst;
+        disconnect_database(cli);
+        fflush(stdout);
+    }
+    speak_for_member(0);
+    if (cli->command == &check_command && worst != EXIT_USAGE) {
+        status = check_votes(cli);
+        worst = status > worst ? status : worst;
+    }
+    /* A grant that a majority has taken away is gone. Otherwise each member counts. */
+    bool enough = cli->command == &break_command && fine > general.url_count / 2;
+    return enough ? EXIT_FINE : worst;
+}
+
+/* ---------------------------------------------------------------- quorum-join */
+
+static int64_t replaced = UNSET;
+
+static const struct option_row join_options[] = {
+    NUMBER_OPTION("replace", "another database takes the place of member N", replaced, 1,
+                  URLS_MOST),
+    JSON_OPTION,
+    OPTIONS_END,
+};
+
+static int run_quorum_join(struct cli *cli)
+{
+    rowlock_error error = ROWLOCK_ERROR_INIT;
+    size_t count = (size_t)general.url_count;
+    int status = check_urls(cli);
+    if (status != EXIT_FINE)
+        return status;
+    if (!is_quorum(cli))
+        return usage_error(cli, "give the --url of each of the 3 or %d members", URLS_MOST);
+    listen_to_library(cli);
+    /* It may take as long as a lease. */
+    cli->waiting = true;
+    int result = replaced == UNSET
+                     ? rowlock_quorum_join(general.urls, count, NULL, &error)
+                     : rowlock_quorum_replace(general.urls, count, (size_t)replaced, NULL, &error);
+    if (result != ROWLOCK_OK)
+        return report_error(result, &error);
+    if (general.json)
+        json_print(json_of_answer(cli, result), false);
+    else
+        printf("The %d members vote.\n", general.url_count);
+    return EXIT_FINE;
+}
+
+const struct command join_command = COMMAND(
+    "quorum-join", "", "make databases a quorum, or let a member vote again",
+    "Run it with the URLs of all members, after install. Run it again after a member was\n"
+    "restarted, restored or failed over: until then that member does not vote. It waits until\n"
+    "the leases are over that the member may have forgotten, and raises its tokens above all\n"
+    "others. Locks go on with the other members meanwhile.\n"
+    "Another database in the place of a member is refused. --replace N takes it.\n"
+    "Exit status: 0 all members vote; 69 a member is away: run it again when it is back.\n",
+    join_options, 0, 0, false, QUORUM, run_quorum_join);

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The JSON forms of what the command prints: exact strings, and integers instead of fractions.
+ * texts.c has the texts for people.
+ */
+#include "cli/print/print.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* NULL is null. Bytes that are not UTF-8 are escaped: a program's name may have any. */
+static json_t *json_of_text(const char *text)
+{
+    json_t *value = text ? json_string(text) : json_null();
+    if (!value) {
+        char *safe = printable(text);
+        value = json_string(safe);
+        free(safe);
+    }
+    return value;
+}
+
+void json_put(json_t *object, const char *key, json_t *value)
+{
+    if (json_object_set_new(object, key, must_have(value)) != 0)
+        must_have(NULL);
+}
+
+void json_put_text(json_t *object, const char *key, const char *text)
+{
+    json_put(object, key, json_of_text(text));
+}
+
+void json_put_integer(json_t *object, const char *key, int64_t value)
+{
+    json_put(object, key, json_integer(value));
+}
+
+void json_put_time(json_t *object, const char *key, int64_t us)
+{
+    char name[40];
+    snprintf(name, sizeof name, "%s_us", key);
+    json_put_integer(object, name, us);
+    snprintf(name, sizeof name, "%s_at", key);
+    json_put_text(object, name, time_text(us).text);
+}
+
+void json_put_result(json_t *object, int result)
+{
+    char text[40];
+    const char *name = rowlock_result_name(result);
+    snprintf(text, sizeof text, "%s", strncmp(name, "ROWLOCK_", 8) == 0 ? name + 8 : name);
+    for (char *c = text; *c; c++)
+        *c = (char)tolower((unsigned char)*c);
+    json_put_text(object, "result", text);
+}
+
+void json_append(json_t *array, json_t *value)
+{
+    if (json_array_append_new(array, value) != 0)
+        must_have(NULL);
+}
+
+/* ---------------------------------------------------------------- records */
+
+const char *verdict_text(rowlock_verdict verdict)
+{
+    return verdict == ROWLOCK_FINE ? "ok" : verdict == ROWLOCK_WARNING ? "warning" : "bad";
+}
+
+static void put_kind(json_t *object, int32_t permits)
+{
+    json_put_text(object, "kind", permits > 0 ? "counted" : kind_text(permits).text);
+    json_put(object, "permits", permits > 0 ? json_integer(permits) : json_null());
+}
+
+static int64_t integer_at(const char *at)
+{
+    return *(const int64_t *)(const void *)at;
+}
+
+static int32_t short_at(const char *at)
+{
+    return *(const int32_t *)(const void *)at;
+}
+
+static json_t *value_of(enum form form, const char *at)
+{
+    switch (form) {
+    case CHARACTERS:
+        return json_of_text(at);
+    case WORDS:
+        return json_of_text(*(const char *const *)(const void *)at);
+    case INTEGER:
+        return json_integer(integer_at(at));
+    case SHORT_INTEGER:
+        return json_integer(short_at(at));
+    case BOOLEAN:
+        return json_boolean(short_at(at));
+    case LESS_THAN_0:
+        return json_boolean(integer_at(at) < 0);
+    case IS_0:
+        return json_boolean(short_at(at) == 0);
+    case VERDICT:
+        return json_of_text(verdict_text((rowlock_verdict)short_at(at)));
+    case TIME:
+    case KIND:
+        break;
+    }
+    return NULL;
+}
+
+json_t *json_of(const struct member *members, const void *record)
+{
+    json_t *object = must_have(json_object());
+    for (; members->key; members++) {
+        const char *at = (const char *)record + members->offset;
+        if (members->form == TIME)
+            json_put_time(object, members->key, integer_at(at));
+        else if (members->form == KIND)
+            put_kind(object, short_at(at));
+        else
+            json_put(object, members->key, value_of(members->form, at));
+    }
+    return object;
+}
+
+/* ---------------------------------------------------------------- printing */
+
+json_t *json_begin(const struct cli *cli)
+{
+    json_t *object = must_have(json_object());
+    if (cli->member)
+        json_put_integer(object, "member", cli->member);
+    return object;
+}
+
+json_t *json_of_answer(const struct cli *cli, int result)
+{
+    json_t *object = json_begin(cli);
+    json_put_result(object, result);
+    return object;
+}
+
+void json_print(json_t *value, bool compact)
+{
+    char *text = must_have(json_dumps(value, compact ? 0 : JSON_INDENT(2)));
+    puts(text);
+    free(text);
+    json_decref(value);
+}
+
+void json_print_element(json_t *value, bool first)
+{
+    fputs(first ? "[\n  " : ",\n  ", stdout);
+    if (json_dumpf(value, stdout, 0) != 0 && !ferror(stdout))
+        must_have(NULL);
+    json_decref(value);
+}
+
+void json_print_end(bool empty)
+{
+    puts(empty ? "[]" : "\n]");
+}

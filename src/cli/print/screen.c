@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Draws `watch` with ncurses. Between two looks at the database, leases count down by this host's
+ * clock. A text from the database can only fill its columns.
+ */
+#include "cli/commands/commands.h"
+
+#if RLK_WITH_CURSES
+
+#include <curses.h>
+#include <langinfo.h>
+#include <locale.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <termcap.h>
+#include <unistd.h>
+#include <wchar.h>
+
+enum {
+    REDRAW_MS = 250,
+    /* No more are drawn. */
+    MOST_COLUMNS = 500,
+    /* A look that is later than this is reported as missing. */
+    LATE_MS = 2000
+};
+
+struct screen {
+    struct looker *looker;
+    SCREEN *terminal;
+    /* The latest that succeeded. */
+    struct view *view;
+    /* Of the latest, if it failed. */
+    char error[1024];
+    /* The order on the screen, of view->snapshot.count entries. */
+    const struct entry **rows;
+    /* The first row on the screen. */
+    size_t top;
+    /* It can show other characters than ASCII. */
+    bool wide;
+    int status;
+};
+
+/* ---------------------------------------------------------------- texts */
+
+/* Characters without width that terminals treat differently: joiners, variation selectors, marks of
+ * direction, tags. */
+static bool is_unsteady(wchar_t c)
+{
+    return (c >= 0x200b && c <= 0x200f) || (c >= 0x2060 && c <= 0x206f) || c == 0xfeff ||
+           (c >= 0xfe00 && c <= 0xfe0f) || (c >= 0xe0000 && c <= 0xe0fff);
+}
+
+/* *out gets the character at text, or a question mark if it cannot be shown. *width gets its
+ * columns. Returns its bytes. */
+static size_t next_character(const struct screen *s, const char *text, wchar_t *out, int *width)
+{
+    mbstate_t state = {0};
+    size_t bytes = mbrtowc(out, text, MB_CUR_MAX, &state);
+    bool broken = bytes == (size_t)-1 || bytes == (size_t)-2 || bytes == 0;
+    bool shown = !broken && (*out < 0x80 || (s->wide && wcwidth(*out) >= 0 && !is_unsteady(*out)));
+    *width = shown ? wcwidth(*out) : 1;
+    *width = *width > 0 ? *width : 0;
+    if (shown)
+        return bytes;
+    *out = L'?';
+    bytes = 1;
+    while (((unsigned char)text[bytes] & 0xc0) == 0x80)
+        bytes++;
+    return bytes;
+}
+
+static int columns_on_screen(const struct screen *s, const char *text)
+{
+    int columns = 0, width;
+    for (wchar_t c; *text; columns += width)
+        text += next_character(s, text, &c, &width);
+    return columns;
+}
+
+/* Draws text in exactly this number of columns. '~' replaces what has no room. A cell holds a few
+ * marks above its letter; ncurses drops the others. */
+static void put(const struct screen *s, int y, int x, int columns, const char *text)
+{
+    bool whole = columns_on_screen(s, text) <= columns;
+    int room = whole ? columns : columns - 1;
+    move(y, x);
+    while (*text && columns > 0) {
+        wchar_t c;
+        int width;
+        size_t bytes = next_character(s, text, &c, &width);
+        if (width > room)
+            break;
+        if (c == L'?')
+            addch('?');
+        else
+            addnstr(text, (int)bytes);
+        room -= width;
+        text += bytes;
+    }
+    if (!whole && columns > 0)
+        addch('~');
+}
+
+/* ---------------------------------------------------------------- columns */
+
+enum { COLUMN_COUNT = 7 };
+
+static const struct {
+    const char *heading;
+    enum cell cell;
+    /* 0: its share of what the others leave. */
+    int width;
+    /* It is shown on screens with at least this number of columns. */
+    int from;
+} columns[COLUMN_COUNT] = {
+    {"NAME", CELL_NAME, 0, 0},  {"STATE", CELL_STATE, 7, 24}, {"KIND", CELL_KIND, 10, 70},
+    {"WHO", CELL_WHO, 0, 40},   {"FOR", CELL_SINCE, 7, 56},   {"LEASE", CELL_LEFT, 7, 16},
+    {"NOTE", CELL_NOTE, 0, 90},
+};
+
+/* One column is left blank after each. Columns without a fixed width share the rest evenly. */
+static void share_columns(int all, int widths[COLUMN_COUNT])
+{
+    int rest = all, sharing = 0;
+    for (int i = 0; i < COLUMN_COUNT; i++) {
+        bool shown = all >= columns[i].from;
+        widths[i] = shown ? columns[i].width : -1;
+        rest -= shown ? columns[i].width + 1 : 0;
+        sharing += widths[i] == 0;
+    }
+    for (int i = 0; i < COLUMN_COUNT; i++) {
+        if (widths[i] != 0)
+            continue;
+        widths[i] = rest > 0 ? rest / sharing : 0;
+        rest -= widths[i];
+        sharing--;
+    }
+}
+
+/* ---------------------------------------------------------------- drawing */
+
+static size_t lines_for_rows(void)
+{
+    return LINES > 3 ? (size_t)LINES - 3 : 0;
+}
+
+/* entry NULL: the headings. */
+static void draw_row(const struct screen *s, int y, const struct entry *entry,
+                     const int widths[COLUMN_COUNT], int64_t passed_ms)
+{
+    attr_t look = !entry ? A_REVERSE : entry->waits ? A_NORMAL : A_BOLD;
+    attron(look);
+    if (!entry)
+        mvhline(y, 0, ' ' | A_REVERSE, COLS);
+    for (int i = 0, x = 0; i < COLUMN_COUNT; i++) {
+        if (widths[i] < 0)
+            continue;
+        char *text =
+            entry ? cell_of(entry, columns[i].cell, passed_ms) : new_text("%s", columns[i].heading);
+        put(s, y, x, widths[i], text);
+        free(text);
+        x += widths[i] + 1;
+    }
+    attroff(look);
+}
+
+/* The last line: what is wrong, or else the keys. */
+static char *status_text(const struct screen *s, int64_t passed_ms, bool late)
+{
+    size_t below = s->view->snapshot.count - s->top;
+    below -= below < lines_for_rows() ? below : lines_for_rows();
+    if (s->error[0] || late)
+        return new_text("as of %s ago; %s", duration_text(passed_ms).text,
+                        s->error[0] ? s->error : "the database does not answer");
+    return new_text("q quit, arrows scroll; every %s; %zu above, %zu below",
+                    duration_text(general.interval_ms).text, s->top, below);
+}
+
+static void draw_status(const struct screen *s, int64_t passed_ms)
+{
+    bool late = passed_ms > general.interval_ms + LATE_MS;
+    char *text = status_text(s, passed_ms, late);
+    char *safe = printable(text);
+    attr_t look = s->error[0] || late ? A_REVERSE : A_DIM;
+    attron(look);
+    put(s, LINES - 1, 0, (int)at_most(COLS, MOST_COLUMNS), safe);
+    attroff(look);
+    free(safe);
+    free(text);
+}
+
+static void draw(struct screen *s)
+{
+    int widths[COLUMN_COUNT];
+    size_t room = lines_for_rows(), count = s->view->snapshot.count;
+    int64_t passed_ms = now_ms() - s->view->snapshot.taken_ms;
+    if (s->top + room > count)
+        s->top = count > room ? count - room : 0;
+    share_columns((int)at_most(COLS, MOST_COLUMNS), widths);
+    erase();
+    char *summary = view_summary(s->view), *first = new_text("rowlock: %s", summary);
+    put(s, 0, 0, (int)at_most(COLS, MOST_COLUMNS), first);
+    free(summary);
+    free(first);
+    if (LINES > 2)
+        draw_row(s, 1, NULL, widths, 0);
+    for (size_t i = 0; i < room && s->top + i < count; i++)
+        draw_row(s, (int)i + 2, s->rows[s->top + i], widths, passed_ms);
+    if (LINES > 1)
+        draw_status(s, passed_ms);
+    refresh();
+}
+
+/* ---------------------------------------------------------------- news */
+
+/* For each name first its holders, then its queue. Both lists are in the order of names. */
+static void arrange(struct screen *s)
+{
+    const struct snapshot *snapshot = &s->view->snapshot;
+    size_t g = 0, w = snapshot->grants;
+    free(s->rows);
+    s->rows = must_have(calloc(snapshot->count + 1, sizeof(struct entry *)));
+    for (size_t i = 0; i < snapshot->count; i++) {
+        const struct entry *grant = &snapshot->entries[g], *waiter = &snapshot->entries[w];
+        bool holder = w == snapshot->count ||
+                      (g < snapshot->grants && strcmp(grant->grant.name, waiter->waiter.name) <= 0);
+        s->rows[i] = holder ? grant : waiter;
+        g += holder;
+        w += !holder;
+    }
+}
+
+static void take_view(struct screen *s, struct view *view)
+{
+    s->error[0] = '\0';
+    s->status = EXIT_FINE;
+    if (view->result != ROWLOCK_OK) {
+        snprintf(s->error, sizeof s->error, "%s: %s", view->error.action, view->error.text);
+        s->status = status_of_error(view->result, &view->error);
+        view_free(view);
+        return;
+    }
+    view_free(s->view);
+    s->view = view;
+    arrange(s);
+}
+
+/* False: there will be no more. */
+static bool take_news(struct screen *s)
+{
+    bool ended;
+    struct view *view = looker_fetch(s->looker, &ended);
+    if (view)
+        take_view(s, view);
+    return !ended;
+}
+
+/* ---------------------------------------------------------------- keys and signals */
+
+/* draw() corrects it at the end. */
+static void scroll_by(struct screen *s, bool down, size_t rows)
+{
+    s->top = down ? s->top + rows : s->top - (size_t)at_most((int64_t)rows, (int64_t)s->top);
+}
+
+/* False: this key ends the screen. */
+static bool take_key(struct screen *s, int key)
+{
+    bool page = key == KEY_NPAGE || key == ' ' || key == KEY_PPAGE;
+    bool end = key == KEY_HOME || key == KEY_END;
+    bool down = key == KEY_DOWN || key == KEY_NPAGE || key == ' ' || key == KEY_END;
+    if (key == 'q' || key == 'Q') {
+        s->status = EXIT_FINE;
+        return false;
+    }
+    /* Ctrl-L: another program has written over the screen. */
+    if (key == 'L' - '@')
+        clearok(curscr, TRUE);
+    else if (page || end || down || key == KEY_UP)
+        scroll_by(s, down, end ? s->view->snapshot.count : page ? lines_for_rows() : 1);
+    return true;
+}
+
+static bool take_keys(struct screen *s)
+{
+    int key;
+    while ((key = getch()) != ERR) {
+        if (!take_key(s, key))
+            return false;
+    }
+    return true;
+}
+
+/* Terminals change their contents in different ways when they are resized. So all is drawn anew. */
+static void resize(void)
+{
+    struct winsize size;
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 && size.ws_col > 0)
+        resizeterm(size.ws_row, size.ws_col);
+    clearok(curscr, TRUE);
+}
+
+/* False: a signal ends the screen. When we are continued after Ctrl-Z, all kept signals are looked
+ * at again. */
+static bool take_signals(struct screen *s)
+{
+    for (int signal; (signal = signals_next(0)) != 0;) {
+        if (signal_ends(signal)) {
+            s->status = die_later(signal);
+            return false;
+        }
+        if (signal == SIGTSTP) {
+            endwin();
+            kill(getpid(), SIGSTOP);
+        }
+        if (signal == SIGTSTP || signal == SIGWINCH)
+            resize();
+    }
+    return true;
+}
+
+static void show(struct screen *s)
+{
+    struct pollfd files[] = {
+        {.fd = isatty(STDIN_FILENO) ? STDIN_FILENO : -1, .events = POLLIN},
+        {.fd = signals_fd(), .events = POLLIN},
+        {.fd = s->looker->ready[0], .events = POLLIN},
+    };
+    do {
+        draw(s);
+        poll(files, sizeof files / sizeof files[0], REDRAW_MS);
+        /* The terminal is gone. */
+        if (files[0].revents & (POLLHUP | POLLERR | POLLNVAL))
+            break;
+    } while (take_signals(s) && take_keys(s) && take_news(s));
+    if (files[1].fd >= 0)
+        close(files[1].fd);
+}
+
+/* ---------------------------------------------------------------- the whole */
+
+/* Signals are still as they were: without a screen they may end us. */
+static bool open_screen(struct screen *s)
+{
+    setlocale(LC_CTYPE, "");
+    s->wide = RLK_WITH_CURSES > 1 && strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+    /* Ask first: newterm() leaves something behind if it fails. */
+    const char *type = getenv("TERM");
+    bool known = type && tgetent(NULL, type) == 1;
+    s->terminal = known ? newterm(NULL, stdout, stdin) : NULL;
+    if (!s->terminal)
+        return false;
+    set_term(s->terminal);
+    cbreak();
+    noecho();
+    keypad(stdscr, TRUE);
+    nodelay(stdscr, TRUE);
+    curs_set(0);
+    return true;
+}
+
+bool screen_watch(struct looker *looker, struct view *first, int *status)
+{
+    struct screen s = {.looker = looker};
+    if (!open_screen(&s)) {
+        complain("watch: the terminal in TERM is not known here; printing text instead");
+        return false;
+    }
+    take_view(&s, first);
+    signals_cancel(looker->cli->db);
+    int signal = signals_keep();
+    if (signal) {
+        s.status = die_later(signal);
+    } else if (looker_start(looker)) {
+        show(&s);
+        looker_stop(looker);
+    } else {
+        s.status = EXIT_INTERNAL;
+    }
+    endwin();
+    delscreen(s.terminal);
+    free(s.rows);
+    view_free(s.view);
+    *status = s.status;
+    return true;
+}
+
+#endif

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Claims, completes and gives back the key of `run --once` and `run --every`. The locks are held
+ * exclusively. So a claim that is found belongs to a run that is gone: the library sees that by its
+ * smaller token. For --retry-after a key is claimed without a token: then only its time counts.
+ */
+#include "cli/run/run.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LONGEST_RUN_MS (INT64_C(366) * 86400000)
+#define FINGERPRINT_SIZE 17
+#define LONGEST_KEY 255
+
+/* ---------------------------------------------------------------- keys */
+
+/* The lengths of the names come first, so that different names and keys never give the same
+ * text. */
+char *once_key(char *const *names, int count, const char *key)
+{
+    char *text;
+    size_t size;
+    FILE *file = open_text(&text, &size);
+    for (int i = 0; i < count; i++)
+        fprintf(file, "%s%zu", i ? "+" : "", strlen(names[i]));
+    for (int i = 0; i < count; i++)
+        fprintf(file, ":%s", names[i]);
+    fprintf(file, ":%s", key);
+    return closed_text(file, &text);
+}
+
+/* The text after a name of that length and its colon. NULL: there is no such name. */
+static const char *past_name(const char *at, size_t length)
+{
+    return strlen(at) > length && at[length] == ':' ? at + length + 1 : NULL;
+}
+
+char *once_names(const char *stored, const char **key)
+{
+    char text[600];
+    int used = 0;
+    const char *lengths = stored;
+    const char *name = stored + strspn(stored, "0123456789+");
+    if (name == stored || *name++ != ':')
+        return NULL;
+    for (char *end; *lengths != ':'; lengths = *end == '+' ? end + 1 : end) {
+        unsigned long length = strtoul(lengths, &end, 10);
+        const char *next = end == lengths || length > 255 ? NULL : past_name(name, length);
+        if (!next)
+            return NULL;
+        used += snprintf(text + used, sizeof text - (size_t)used, "%s%.*s", used ? ", " : "",
+                         (int)length, name);
+        name = next;
+    }
+    *key = name;
+    return new_text("%s", text);
+}
+
+bool once_is_under(const char *stored, const char *name)
+{
+    const char *first = strchr(stored, ':');
+    const char *end = first ? past_name(first + 1, strlen(name)) : NULL;
+    return end && strtoul(stored, NULL, 10) == strlen(name) &&
+           strncmp(first + 1, name, strlen(name)) == 0;
+}
+
+static int key_length(const struct cli *cli, const char *option, const char *key)
+{
+    char *whole = once_key(cli->arguments, cli->name_count, key);
+    size_t length = strlen(whole);
+    free(whole);
+    if (length <= LONGEST_KEY)
+        return EXIT_FINE;
+    return usage_error(cli, "%s: key and name together are too long by %zu bytes; shorten the %s",
+                       option, length - LONGEST_KEY, asked.once ? "key" : "name");
+}
+
+int once_settings(const struct cli *cli)
+{
+    const char *option = asked.once ? "--once" : "--every";
+    if (!asked.once && !asked.every_ms)
+        return asked.retry_after_ms ? usage_error(cli, "--retry-after needs --every or --once")
+                                    : EXIT_FINE;
+    if (asked.once && !*asked.once)
+        return usage_error(cli, "--once: the key is empty; it takes 1 to 255 bytes");
+    if (asked.shared || asked.permits)
+        return usage_error(cli, "%s needs the lock exclusively: leave out --shared and --permits",
+                           option);
+    if (asked.retry_after_ms > LONGEST_RUN_MS)
+        return usage_error(cli, "--retry-after: must be at most 366d");
+    return key_length(cli, option, asked.once ? asked.once : PERIOD_KEY_LONGEST);
+}
+
+/* ---------------------------------------------------------------- claiming */
+
+/* Of the locks' names and the command's words. The words may be secret, so they are not stored. */
+static void make_fingerprint(const struct cli *cli, char text[FINGERPRINT_SIZE])
+{
+    uint64_t sum = HASH_BEGIN;
+    for (int i = 0; i < cli->argument_count; i++) {
+        /* With the zero byte at the end, so that "a b" differs from "a", "b". */
+        sum = i == cli->name_count ? hash_of(sum, "", 1) : sum;
+        sum = hash_of(sum, cli->arguments[i], strlen(cli->arguments[i]) + 1);
+    }
+    snprintf(text, FINGERPRINT_SIZE, "%016" PRIx64, sum);
+}
+
+/* How long a run may take. Only a sweep uses this: other runs compare tokens. */
+static int64_t longest_ms(void)
+{
+    int64_t most = LONGEST_RUN_MS - asked.grace_ms - asked.ttl_ms;
+    if (!asked.max_hold_ms || asked.max_hold_ms > most)
+        return LONGEST_RUN_MS;
+    return asked.max_hold_ms + asked.grace_ms + asked.ttl_ms;
+}
+
+static void say_done(const struct cli *cli)
+{
+    size_t length;
+    const char *result = rowlock_once_result(cli->once, &length);
+    json_t *stored = talkative() ? json_loadb(result, length, 0, NULL) : NULL;
+    const char *time = json_string_value(json_object_get(stored, "ended_at"));
+    if (talkative())
+        tell(cli, "'%s' was done before%s%s; nothing is run", asked.once, time ? ", at " : "",
+             time ? time : "");
+    json_decref(stored);
+}
+
+/* A period is done, also if its command has changed since. */
+static int say_mismatch(const struct cli *cli)
+{
+    if (!asked.every_ms) {
+        tell(cli,
+             "the key '%s' was used for another command; choose another key, or free "
+             "it with `rowlock once forget NAME KEY`",
+             asked.once);
+        return EXIT_USAGE;
+    }
+    tell(cli,
+         "'%s' was done before, by another command; nothing is run; if these are two "
+         "jobs, give each its name",
+         asked.once);
+    return EXIT_FINE;
+}
+
+bool once_has_failed(const rowlock_once_record *record)
+{
+    return !record->done && record->token == 0;
+}
+
+/* The first key with this prefix is the key itself. */
+static int take_record(void *context, const rowlock_once_record *record)
+{
+    *(rowlock_once_record *)context = *record;
+    return 1;
+}
+
+/* -n is silent. Without it, the wait for the lock was in vain. */
+static void say_busy(const struct cli *cli, const char *key)
+{
+    rowlock_once_record record = {.token = UNSET};
+    int result = rowlock_once_list(cli->db, key, take_record, &record);
+    if (result != ROWLOCK_OK || !once_has_failed(&record)) {
+        if (talkative() || !asked.nonblock)
+            tell(cli, "'%s' is in progress: another run has claimed it", asked.once);
+    } else if (talkative()) {
+        tell(cli, "'%s' failed %s ago; it is not repeated for another %s", asked.once,
+             duration_text(record.age_ms).text, duration_text(record.remaining_ms).text);
+    }
+}
+
+/* The library names the whole key of the database. */
+static int report_key(const struct cli *cli, const char *verb, int result)
+{
+    rowlock_error error = last_error(cli);
+    tell(cli, "%s '%s': %s", verb, asked.once,
+         error.code == result ? error.text : rowlock_result_name(result));
+    return status_of(result);
+}
+
+static int not_claimed(const struct cli *cli, const char *key, int result)
+{
+    if (result == ROWLOCK_DONE) {
+        say_done(cli);
+        return EXIT_FINE;
+    }
+    if (result == ROWLOCK_MISMATCH)
+        return say_mismatch(cli);
+    if (result != ROWLOCK_BUSY)
+        return report_key(cli, "claim", result);
+    say_busy(cli, key);
+    return conflict_status(EXIT_NOT_ACQUIRED);
+}
+
+/* A slow database may have used up the lease. Then the job would be ended at once. */
+static bool still_held(const struct cli *cli)
+{
+    for (int i = 0; i < cli->lock_count; i++)
+        if (rowlock_lock_remaining_ms(cli->locks[i]) <= cli->margin_ms)
+            return false;
+    return true;
+}
+
+static int claim(const struct cli *cli, const char *key, int64_t token, int64_t ttl_ms,
+                 rowlock_once **out)
+{
+    char fingerprint[FINGERPRINT_SIZE];
+    rowlock_once_options options = ROWLOCK_ONCE_OPTIONS_INIT;
+    make_fingerprint(cli, fingerprint);
+    options.fingerprint = fingerprint;
+    options.ttl_ms = ttl_ms;
+    options.token = token;
+    return rowlock_once_claim(cli->db, key, &options, out);
+}
+
+/* The period is known when the lock is held. */
+static void choose_key(struct cli *cli)
+{
+    static char period[PERIOD_KEY_SIZE];
+    if (!asked.every_ms)
+        return;
+    period_key(cli, period);
+    asked.once = period;
+}
+
+static bool give_back(const struct cli *cli)
+{
+    int result = rowlock_once_abandon(cli->once);
+    if (result != ROWLOCK_OK)
+        report_key(cli, "give back", result);
+    return result == ROWLOCK_OK;
+}
+
+static int claim_held(const struct cli *cli, const char *key, rowlock_once **out)
+{
+    return claim(cli, key, rowlock_lock_token(cli->locks[0]), longest_ms(), out);
+}
+
+/* A job has failed, or is gone, and this is another command, such as the repaired one. It has the
+ * key without a pause. The lock keeps all other runs from the key. */
+static int claim_changed(const struct cli *cli, const char *key, rowlock_once **out)
+{
+    rowlock_once_record record = {.token = UNSET};
+    int result = rowlock_once_list(cli->db, key, take_record, &record);
+    if (result == ROWLOCK_OK && record.done)
+        return ROWLOCK_MISMATCH;
+    if (result == ROWLOCK_OK && record.token >= rowlock_lock_token(cli->locks[0]))
+        return ROWLOCK_BUSY;
+    if (result == ROWLOCK_OK)
+        result = rowlock_once_forget(cli->db, key);
+    return result < 0 ? result : claim_held(cli, key, out);
+}
+
+bool once_claim(struct cli *cli, int *status)
+{
+    choose_key(cli);
+    if (!asked.once)
+        return true;
+    char *key = once_key(cli->arguments, cli->name_count, asked.once);
+    int result = claim_held(cli, key, &cli->once);
+    if (result == ROWLOCK_MISMATCH)
+        result = claim_changed(cli, key, &cli->once);
+    if (result != ROWLOCK_OK)
+        *status = not_claimed(cli, key, result);
+    free(key);
+    if (result != ROWLOCK_OK)
+        return false;
+    if (still_held(cli))
+        return true;
+    tell(cli, "the lease ended before the job could begin; try again, or give a longer --ttl");
+    give_back(cli);
+    *status = EXIT_LOST;
+    return false;
+}
+
+/* ---------------------------------------------------------------- afterwards */
+
+static char *make_result(void)
+{
+    json_t *object = must_have(json_object());
+    json_put_integer(object, "status", EXIT_FINE);
+    json_put_time(object, "ended", wall_clock_us());
+    char *text = must_have(json_dumps(object, JSON_COMPACT));
+    json_decref(object);
+    return text;
+}
+
+int once_complete(struct cli *cli)
+{
+    if (!cli->once)
+        return EXIT_FINE;
+    char *text = make_result();
+    int result = rowlock_once_complete(cli->once, cli->db, text, strlen(text));
+    free(text);
+    if (result == ROWLOCK_OK)
+        return EXIT_FINE;
+    if (result == ROWLOCK_LOST) {
+        tell(cli, "'%s' was done, but its key is gone: another run may do it as well", asked.once);
+        return status_of(result);
+    }
+    tell(cli, "'%s' was done, but may not be recorded as done: the next run may do it again",
+         asked.once);
+    return report_key(cli, "complete", result);
+}
+
+/* A later holder of the lock may have taken the key over. Then neither step changes it. */
+void once_failed(struct cli *cli)
+{
+    rowlock_once *pause = NULL;
+    if (!cli->once || !give_back(cli) || !asked.retry_after_ms)
+        return;
+    char *key = once_key(cli->arguments, cli->name_count, asked.once);
+    int result = claim(cli, key, 0, asked.retry_after_ms, &pause);
+    free(key);
+    rowlock_once_close(pause);
+    if (result < 0)
+        report_key(cli, "claim", result);
+}

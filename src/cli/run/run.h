@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What gets locks, and runs a job under them.
+ */
+#ifndef ROWLOCK_CLI_RUN_H
+#define ROWLOCK_CLI_RUN_H
+
+#include "cli/print/print.h"
+#include "cli/run/signals.h"
+
+#include <rowlock/once.h>
+#include <sys/types.h>
+
+/* ---------------------------------------------------------------- what was asked for (asked.c) */
+
+/* The options of run, and of lead, acquire and wait, which have some of them. Those that are 0 or
+ * NULL were not given. */
+extern struct asked {
+    bool nonblock;
+    int64_t wait_ms;
+    int64_t conflict_status;
+    bool shared;
+    int64_t permits;
+    bool unfair;
+    int64_t ttl_ms;
+    const char *owner;
+    const char *note;
+    int64_t min_hold_ms;
+    int64_t max_hold_ms;
+    int64_t stall_ms;
+    int64_t grace_ms;
+    const char *once;
+    int64_t every_ms;
+    const char *at;
+    const char *timezone;
+    int64_t retry_after_ms;
+    const char *metrics;
+} asked;
+
+extern const struct option_row asked_options[];
+
+/* The kind of lock, as in the library's option permits. */
+int32_t asked_permits(void);
+
+/* wait_settings() checks -n and -w, and fills in defaults. grant_settings() does the same for the
+ * options of the grant too. Both return EXIT_FINE or EXIT_USAGE. */
+int wait_settings(struct cli *cli);
+int grant_settings(struct cli *cli);
+
+/* --wait begins. */
+void wait_begin(struct cli *cli);
+
+/* The status, or what -E says instead of EXIT_NOT_ACQUIRED. */
+int conflict_status(int status);
+
+/* ---------------------------------------------------------------- the runs around us (outer.c) */
+
+/* This command is a part of their jobs. ROWLOCK_HELD lists their locks. */
+
+/* Refuses a name that a run around this command holds: the command would wait for itself, or take
+ * the lock over with the same owner.
+ *   - asked.owner: the owner to be. NULL: a random one.
+ *   - If the database cannot tell, nothing is refused.
+ * Returns EXIT_FINE or EXIT_USAGE. */
+int outer_refuses(const struct cli *cli);
+
+/* Tells the job of our locks: sets ROWLOCK_NAME, _TOKEN, _OWNER, _EXPIRES_AT, _PERIOD, _HELD. */
+void set_environment(const struct cli *cli);
+
+/* The names of the locks that are held, or their tokens, one a line. Free it. Never NULL. */
+char *lines_of_locks(const struct cli *cli, bool tokens);
+
+/* ---------------------------------------------------------------- the grant (obtain.c) */
+
+/* Opens cli->locks on the names and acquires them, all or none. A signal ends the wait. When it
+ * returns, signals are kept (signals.h).
+ *   - True: all are held.
+ *   - False: none is held. A message has been printed. *status gets the exit status (-E may make
+ *     it 0), and *result the library's result. */
+bool grant_get(struct cli *cli, int *result, int *status);
+
+/* Releases locks under which nothing was run. */
+void grant_release(struct cli *cli);
+
+/* ---------------------------------------------------------------- periods (period.c) */
+
+/* The key of a period is its start in UTC, by the database's clock, so all hosts agree on it. */
+
+/* Checks --every, --at and --timezone. Returns EXIT_FINE or EXIT_USAGE.
+ *   - Call it before there is a second thread: it sets TZ for this process. */
+int period_settings(struct cli *cli);
+
+/* The key of the longest kind: "2026-11-22T02:00:00.500Z" */
+#define PERIOD_KEY_SIZE 48
+#define PERIOD_KEY_LONGEST "2026-11-22T02:00:00.500Z"
+
+/* The start of the period in which the locks were granted. */
+void period_key(const struct cli *cli, char key[PERIOD_KEY_SIZE]);
+
+/* The job gets TZ as we got it. */
+void period_restore_zone(void);
+
+/* ---------------------------------------------------------------- keys of --once (claim.c) */
+
+/* A key of --once, or of a period of --every, is claimed under the locks before the job starts. If
+ * the job ends with 0, the key is completed, else it is given back. */
+
+/* Every lock, and every list of locks, has separate keys. Returns the key in the database,
+ * "7:nightly:KEY" or "1+1:a:b:KEY". Free it. Never NULL. */
+char *once_key(char *const *names, int count, const char *key);
+
+/* The reverse: the names, as a message shows them. Free them. *key gets where the key begins. NULL:
+ * a program that uses the library has claimed this key. */
+char *once_names(const char *stored, const char **key);
+
+/* Is this the name whose token the claim has? It is the first. */
+bool once_is_under(const char *stored, const char *name);
+
+/* Checks the options that belong to --once and --every. Returns EXIT_FINE or EXIT_USAGE. */
+int once_settings(const struct cli *cli);
+
+/* Claims the key. True: run the job, also without a key. False: do not run it. Then a message has
+ * been printed, and *status gets the exit status. */
+bool once_claim(struct cli *cli, int *status);
+
+/* The job has ended with 0. Returns the exit status: 0 if that could be recorded. */
+int once_complete(struct cli *cli);
+
+/* The job has failed. --retry-after begins. */
+void once_failed(struct cli *cli);
+
+/* Is it the key of a run that has failed, with --retry-after? A running one has a token. */
+bool once_has_failed(const rowlock_once_record *record);
+
+/* ---------------------------------------------------------------- run --metrics (metrics_run.c) */
+
+/* A file of metrics for each job, of what became of its runs on this host. */
+
+/* The run begins, and waits for its locks. EXIT_USAGE, after a message: it cannot be. */
+int metrics_run_begins(const struct cli *cli);
+
+/* The run has ended. start_ms: of the grant. lost: the locks were lost, or the job was ended for
+ * that. Without --metrics it does nothing. A failure is told, and changes nothing. */
+void metrics_run_ends(const struct cli *cli, int64_t start_ms, int status, bool lost);
+
+/* ---------------------------------------------------------------- the process (job.c) */
+
+/* The command that run runs: a process group, which gets the terminal if we had it. */
+struct job {
+    /* Of the command, and of its process group. */
+    pid_t pid;
+    /* -1: none. */
+    int terminal;
+    bool has_terminal;
+    bool ended;
+    bool stopped;
+    int stop_signal;
+    /* Once it has ended. */
+    int wait_status;
+};
+
+/* Remembers which files our parent gave us. The job gets no others. */
+void job_note_inherited_files(void);
+
+/* Starts the command. Returns 0, or the errno that says why it could not be executed.
+ *   - Signals must be kept.
+ *   - The command also gets the file descriptor extra, unless that is -1.
+ *   - It dies with the calling thread. */
+int job_start(struct job *job, char **argv, int extra);
+
+/* Looks whether the command ended or stopped. Collects all other children that have ended. */
+void job_look(struct job *job);
+
+/* Sends a signal to the whole group. A stopped process acts on one that ends it only after SIGCONT,
+ * which is sent too. */
+void job_signal(const struct job *job, int signal);
+
+/* Is a process of the group left? Ask soon after the command ended. */
+bool job_group_lives(const struct job *job);
+
+/* Was it stopped in the background because it asked for the terminal, and is that ours now? */
+bool job_wants_terminal(const struct job *job);
+
+/* Gives the terminal to the job if we are in its foreground. Takes it back if the job is. */
+void job_give_terminal(struct job *job);
+void job_take_terminal(struct job *job);
+
+/* The status to exit with: the command's own, or 128 plus its signal. */
+int job_exit_status(const struct job *job);
+
+/* ---------------------------------------------------------------- the leases (lease.c) */
+
+/* The leases of the locks that are held, and the progress that the job reports. This part remembers
+ * them and prints messages. supervise.c decides what follows. */
+
+struct one_lease {
+    /* now_ms() when it ends, never too late. */
+    int64_t deadline_ms;
+    /* The same by the database's clock. */
+    int64_t expires_us;
+    bool in_jeopardy;
+    bool lost;
+    /* Lost because it ends. */
+    bool running_out;
+};
+
+struct lease {
+    struct cli *cli;
+    /* In the order of cli->locks. Free it. */
+    struct one_lease *each;
+    /* When the first of them ends. */
+    int64_t deadline_ms;
+    /* At least one of them is. */
+    bool in_jeopardy;
+    /* At least one is gone, or ends within cli->margin_ms: the job must end. */
+    bool lost;
+    /* All that are lost are running out. */
+    bool running_out;
+    /* The name of a lock that is gone, or NULL. */
+    const char *gone;
+    /* When the job last reported progress. */
+    int64_t progress_ms;
+    /* -1: the job cannot report progress, or has closed it. */
+    int progress_fd;
+};
+
+/* Begins to follow the locks that were just acquired. progress_fd may be -1. */
+void lease_begin(struct lease *lease, struct cli *cli, int progress_fd);
+
+/* Asks the library, and prints what has become worse or better. */
+void lease_look(struct lease *lease);
+
+/* lease_hear() passes on the job's progress. lease_progress() reports progress for it. */
+void lease_hear(struct lease *lease);
+void lease_progress(struct lease *lease);
+
+/* Has the job reported nothing for longer than --stall allows? */
+bool lease_stalled(const struct lease *lease);
+
+/* ---------------------------------------------------------------- the whole */
+
+/* hold.c: hold_settings() checks the options of a command that runs another. hold_progress() makes
+ * the pipe of --stall, and sets ROWLOCK_PROGRESS_FD: progress gets both ends, or -1.
+ * Both return an exit status. */
+int hold_settings(struct cli *cli);
+int hold_progress(int progress[2]);
+
+/* The job must be dead this long before the lease ends. */
+int64_t hold_margin_ms(void);
+
+/* Connects and acquires all locks. Signals are kept then (signals.h).
+ *   - False: none is held. A message has been printed, and *status gets the exit status. */
+bool hold_get(struct cli *cli, int *status);
+
+/* Releases the locks after the job. told: it was told to end, so a loss is known. status: so far.
+ * Returns the exit status. Sets cli->abandon if the database cannot be reached. */
+int hold_release(struct cli *cli, const struct job *job, bool told, int status);
+
+enum job_end {
+    JOB_ENDED,
+    JOB_NOT_STARTED,
+    /* A signal from outside was to end this process and its job. */
+    JOB_TOLD,
+    /* SIGUSR1, with cli->resigns. */
+    JOB_RESIGNED
+};
+
+/* supervise.c: runs the command, ends it if its locks are lost, and releases the locks.
+ *   - start_ms: of the grant.
+ *   - progress: of hold_progress().
+ * Returns the exit status. */
+int supervise(struct cli *cli, int64_t start_ms, const int progress[2], enum job_end *how);
+
+#endif
