@@ -95,7 +95,7 @@ static enum rlk_class run(struct desk *d, struct rlk_query *query, enum rlk_wher
     query->sql = sql;
     d->answer = (struct answer){.wanted = d->answer.wanted};
     d->call = call_at(where);
-    enum rlk_class class = d->db->backend->query(d->db->conn, &d->call, query);
+    enum rlk_class class = rlk_send(d->db, &d->call, &(struct rlk_ask){.query = query});
     d->changed = query->changed;
     return class;
 }
@@ -130,7 +130,7 @@ static enum rlk_class tell(struct desk *d, const char *sql, const rowlock_value 
 static enum rlk_class frame(struct desk *d, enum rlk_frame what)
 {
     d->call = call_at(RLK_EITHER);
-    return d->db->backend->frame(d->db->conn, &d->call, what);
+    return rlk_send(d->db, &d->call, &(struct rlk_ask){.frame = what});
 }
 
 /* ---- checks */
