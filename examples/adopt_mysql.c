@@ -55,9 +55,8 @@ static int under_lock(MYSQL *conn, rowlock_db *db, unsigned seconds)
         result = count_visit(conn, db, lock, seconds);
     }
     if (result != ROWLOCK_OK) {
-        rowlock_error err = ROWLOCK_ERROR_INIT;
-        rowlock_db_error(db, &err);
-        fprintf(stderr, "adopt_mysql: %s %s\n", rowlock_result_name(result), err.text);
+        const rowlock_error *err = rowlock_db_error(db);
+        fprintf(stderr, "adopt_mysql: %s %s\n", rowlock_result_name(result), err->text);
     }
     rowlock_lock_close(lock);
     return result;

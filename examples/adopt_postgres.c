@@ -13,9 +13,8 @@
 
 static int complain(const rowlock_db *db)
 {
-    rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db_error(db, &err);
-    fprintf(stderr, "adopt_postgres: %s: %s\n", err.action, err.text);
+    const rowlock_error *err = rowlock_db_error(db);
+    fprintf(stderr, "adopt_postgres: %s: %s\n", err->action, err->text);
     return EXIT_FAILURE;
 }
 

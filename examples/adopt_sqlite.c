@@ -86,7 +86,7 @@ int main(int argc, char **argv)
         puts(result == ROWLOCK_OK ? "done" : "not done");
     }
     if (result < 0) {
-        rowlock_db_error(db, &err);
+        err = *rowlock_db_error(db);
         fprintf(stderr, "adopt_sqlite: %s %s\n", rowlock_result_name(result), err.text);
     }
     rowlock_lock_close(lock);

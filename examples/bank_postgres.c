@@ -67,7 +67,7 @@ int main(int argc, char **argv)
         rowlock_acquire(lock, &options) == ROWLOCK_OK) {
         done = transfer(conn, tx, lock, guarded);
         /* If the guard refused, this says why. */
-        rowlock_db_error(tx, &err);
+        err = *rowlock_db_error(tx);
         if (rowlock_release(lock) == ROWLOCK_LOST)
             fputs("somebody else has had the lock meanwhile\n", stderr);
     }

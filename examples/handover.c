@@ -18,9 +18,8 @@ extern char **environ;
 
 static int complain(rowlock_db *db, int result)
 {
-    rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db_error(db, &err);
-    fprintf(stderr, "handover: %s %s\n", rowlock_result_name(result), err.text);
+    const rowlock_error *err = rowlock_db_error(db);
+    fprintf(stderr, "handover: %s %s\n", rowlock_result_name(result), err->text);
     return EXIT_FAILURE;
 }
 

@@ -18,9 +18,7 @@ static int complain(const rowlock_error *err)
 
 static int complain_of(const rowlock_db *db)
 {
-    rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db_error(db, &err);
-    return complain(&err);
+    return complain(rowlock_db_error(db));
 }
 
 static void work(int64_t token)

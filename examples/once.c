@@ -92,7 +92,7 @@ int main(int argc, char **argv)
             result = sweep(db, argv[3]);
         else
             fputs("usage: once URL pay|list|forget|sweep …\n", stderr);
-        rowlock_db_error(db, &err);
+        err = *rowlock_db_error(db);
     }
     if (result != ROWLOCK_OK)
         fprintf(stderr, "once: %s %s\n", rowlock_result_name(result), err.text);

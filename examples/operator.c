@@ -138,7 +138,7 @@ int main(int argc, char **argv)
     int result = argc < 3 ? ROWLOCK_EINVAL : rowlock_db_open(argv[1], NULL, &db, &err);
     if (result == ROWLOCK_OK) {
         result = run(db, argv[2], argc > 3 ? argv[3] : NULL);
-        rowlock_db_error(db, &err);
+        err = *rowlock_db_error(db);
     }
     if (result != ROWLOCK_OK)
         fprintf(stderr, "operator: %s %s\n", rowlock_result_name(result), err.text);

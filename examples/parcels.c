@@ -52,7 +52,7 @@ static int note_version(void *context, size_t index, const rowlock_row *row)
 /* Reads the versions of the parcel and of its items. */
 static int look(struct parcel *p, const rowlock_attempt *attempt, rowlock_change *parcel)
 {
-    rowlock_row row = {0};
+    rowlock_row row = ROWLOCK_ROW_INIT;
     int result = rowlock_read(p->parcels, &p->id, attempt->lock, &row);
     *parcel = (rowlock_change){.key = &p->id, .version = row.version};
     return result != ROWLOCK_OK
@@ -96,10 +96,10 @@ static int open_tables(rowlock_db *db, struct parcel *p)
     static const char *const item[] = {"parcel", "number", NULL};
     static const char *const of_item[] = {"content", "weight", "fragile", "picture", NULL};
     rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
-    about.name = "parcels", about.key = id, about.columns = sent;
-    int result = rowlock_table_open(db, &about, &p->parcels);
-    about.name = "items", about.key = item, about.columns = of_item;
-    return result == ROWLOCK_OK ? rowlock_table_open(db, &about, &p->items) : result;
+    about.columns = sent;
+    int result = rowlock_table_open(db, "parcels", id, &about, &p->parcels);
+    about.columns = of_item;
+    return result == ROWLOCK_OK ? rowlock_table_open(db, "items", item, &about, &p->items) : result;
 }
 
 int main(int argc, char **argv)
@@ -119,7 +119,7 @@ int main(int argc, char **argv)
         p.verb = argv[2];
         result = rowlock_retry(db, act, &p, NULL, NULL);
     }
-    rowlock_db_error(db, &err);
+    err = *rowlock_db_error(db);
     if (result == PACKED_BEFORE)
         puts("was packed before");
     else if (result != ROWLOCK_OK)

@@ -35,8 +35,8 @@ static void tell_state(void *context, rowlock_lock *lock, rowlock_state state)
 /* A signal or a lock that gets worse ends the step early. */
 static int step(rowlock_lock *const *locks)
 {
-    struct pollfd fds[] = {{.fd = rowlock_lock_fd(locks[0]), .events = POLLIN},
-                           {.fd = rowlock_lock_fd(locks[1]), .events = POLLIN}};
+    struct pollfd fds[] = {{.fd = rowlock_lock_state_fd(locks[0]), .events = POLLIN},
+                           {.fd = rowlock_lock_state_fd(locks[1]), .events = POLLIN}};
     if (poll(fds, 2, 100) < 0 || interrupted)
         return ROWLOCK_CANCELLED;
     for (int i = 0; i < 2; i++) {
@@ -108,7 +108,7 @@ int main(int argc, char **argv)
         sigaction(SIGINT, &action, NULL);
         sigaction(SIGTERM, &action, NULL);
         result = acquire_and_work(locks, keeper, atoi(argv[4]));
-        rowlock_db_error(db, &err);
+        err = *rowlock_db_error(db);
         tell_stats();
     }
     if (result != ROWLOCK_OK)

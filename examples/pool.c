@@ -57,7 +57,7 @@ static void *work(void *context)
         w->done += w->result == ROWLOCK_OK;
     }
     if (w->result < 0)
-        rowlock_db_error(db, &w->error);
+        w->error = *rowlock_db_error(db);
     rowlock_db_close(db);
     return NULL;
 }
@@ -101,7 +101,7 @@ static int install(rowlock_pool *pool, rowlock_error *err)
     options.pool = pool;
     int result = rowlock_db_open(NULL, &options, &db, err);
     if (result == ROWLOCK_OK && (result = rowlock_install(db)) != ROWLOCK_OK)
-        rowlock_db_error(db, err);
+        *err = *rowlock_db_error(db);
     rowlock_db_close(db);
     return result;
 }

@@ -51,7 +51,7 @@ static int work(rowlock_db *db, rowlock_keeper *keeper, rowlock_error *err)
     if (result > 0)
         fprintf(stderr, "quorum: another holds the lock, or our lease was over\n");
     if (result < 0)
-        rowlock_db_error(db, err);
+        *err = *rowlock_db_error(db);
     rowlock_lock_close(lock);
     return result;
 }

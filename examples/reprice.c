@@ -50,14 +50,13 @@ int main(int argc, char **argv)
     char text[40];
 
     int result = rowlock_db_open(argc > 1 ? argv[1] : "", NULL, &db, &err);
-    about.name = "prices", about.key = key, about.columns = columns;
+    about.columns = columns;
     if (result == ROWLOCK_OK)
-        result = rowlock_table_open(db, &about, &prices);
-    how.name = "reprice", how.each = raise_price, how.context = text;
+        result = rowlock_table_open(db, "prices", key, &about, &prices);
     how.progress = show;
     if (result == ROWLOCK_OK)
-        result = rowlock_walk(prices, &how, &report);
-    rowlock_db_error(db, &err);
+        result = rowlock_walk(prices, "reprice", raise_price, text, &how, &report);
+    err = *rowlock_db_error(db);
     if (result == ROWLOCK_BUSY)
         fputs("reprice: another one is at work\n", stderr);
     else if (result != ROWLOCK_OK)

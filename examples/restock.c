@@ -80,9 +80,8 @@ static int run(rowlock_db *db, rowlock_table *items, int64_t first, int64_t last
         result = restock(items, &order);
     }
     if (result != ROWLOCK_OK) {
-        rowlock_error err = ROWLOCK_ERROR_INIT;
-        rowlock_db_error(db, &err);
-        fprintf(stderr, "restock: %s: %s\n", rowlock_result_name(result), err.text);
+        const rowlock_error *err = rowlock_db_error(db);
+        fprintf(stderr, "restock: %s: %s\n", rowlock_result_name(result), err->text);
     }
     free(order.keys);
     free(order.stocks);
@@ -101,10 +100,11 @@ int main(int argc, char **argv)
         fputs("usage: restock URL FIRST LAST\n", stderr);
         return 64;
     }
-    about.name = "items", about.key = key, about.columns = columns;
+    about.columns = columns;
     int result = rowlock_db_open(argv[1], NULL, &db, &err);
-    if (result == ROWLOCK_OK && (result = rowlock_table_open(db, &about, &items)) != ROWLOCK_OK)
-        rowlock_db_error(db, &err);
+    if (result == ROWLOCK_OK &&
+        (result = rowlock_table_open(db, "items", key, &about, &items)) != ROWLOCK_OK)
+        err = *rowlock_db_error(db);
     int status = EXIT_FAILURE;
     if (result == ROWLOCK_OK)
         status = run(db, items, atoll(argv[2]), atoll(argv[3]));

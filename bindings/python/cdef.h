@@ -10,18 +10,18 @@ typedef enum rowlock_result {
     ROWLOCK_TIMEOUT = 2,
     ROWLOCK_LOST = 3,
     ROWLOCK_LAPSED = 4,
-    ROWLOCK_STALE = 7,
-    ROWLOCK_CONFLICT = 8,
-    ROWLOCK_GONE = 12,
-    ROWLOCK_NONE = 5,
-    ROWLOCK_CANCELLED = 6,
-    ROWLOCK_MISMATCH = 9,
-    ROWLOCK_DEADLOCK = 10,
-    ROWLOCK_PENDING = 11,
-    ROWLOCK_EXISTS = 13,
-    ROWLOCK_UNDONE = 14,
-    ROWLOCK_DONE = 15,
-    ROWLOCK_VIOLATION = 16,
+    ROWLOCK_MISMATCH = 5,
+    ROWLOCK_DEADLOCK = 6,
+    ROWLOCK_CANCELLED = 7,
+    ROWLOCK_PENDING = 8,
+    ROWLOCK_NONE = 9,
+    ROWLOCK_STALE = 20,
+    ROWLOCK_CONFLICT = 21,
+    ROWLOCK_GONE = 22,
+    ROWLOCK_EXISTS = 23,
+    ROWLOCK_UNDONE = 24,
+    ROWLOCK_VIOLATION = 25,
+    ROWLOCK_DONE = 26,
     ROWLOCK_EUNCERTAIN = -1,
     ROWLOCK_ECONN = -2,
     ROWLOCK_ESCHEMA = -3,
@@ -73,7 +73,7 @@ typedef struct rowlock_db_options {
 } rowlock_db_options;
 int rowlock_db_open(const char *url, const rowlock_db_options *options, rowlock_db **out, rowlock_error *err);
 void rowlock_db_close(rowlock_db *db);
-void rowlock_db_error(const rowlock_db *db, rowlock_error *err);
+const rowlock_error *rowlock_db_error(const rowlock_db *db);
 void rowlock_cancel(rowlock_db *db);
 typedef struct rowlock_lock rowlock_lock;
 int rowlock_lock_open(rowlock_db *db, const char *name, rowlock_lock **out);
@@ -112,7 +112,7 @@ int rowlock_release(rowlock_lock *lock);
 int64_t rowlock_lock_remaining_ms(const rowlock_lock *lock);
 int64_t rowlock_lock_token(const rowlock_lock *lock);
 rowlock_state rowlock_lock_state(rowlock_lock *lock);
-int rowlock_lock_fd(rowlock_lock *lock);
+int rowlock_lock_state_fd(rowlock_lock *lock);
 int64_t rowlock_lock_expires_us(const rowlock_lock *lock);
 const char *rowlock_lock_name(const rowlock_lock *lock);
 const char *rowlock_lock_owner(const rowlock_lock *lock);
@@ -338,25 +338,24 @@ int rowlock_quorum_replace(const char *const *urls, size_t count, size_t member,
 int rowlock_quorum_check(const char *const *urls, size_t count, const rowlock_db_options *options, int (*each)(void *context, const rowlock_finding *finding), void *context, rowlock_error *err);
 
 /* versions.h */
-static const int64_t ROWLOCK_CLOSED;
 typedef struct rowlock_table rowlock_table;
 typedef struct rowlock_table_options {
     size_t size;
     const char *schema;
-    const char *name;
-    const char *const *key;
     const char *const *columns;
     const char *version;
     const char *set;
     int64_t first_version;
     ...;
 } rowlock_table_options;
-int rowlock_table_open(rowlock_db *db, const rowlock_table_options *options, rowlock_table **out);
+int rowlock_table_open(rowlock_db *db, const char *name, const char *const *key, const rowlock_table_options *options, rowlock_table **out);
 void rowlock_table_close(rowlock_table *table);
 typedef struct rowlock_row {
+    size_t size;
     const rowlock_value *key;
     const rowlock_value *values;
     int64_t version;
+    ...;
 } rowlock_row;
 int rowlock_read(rowlock_table *table, const rowlock_value *key, int lock, rowlock_row *out);
 int rowlock_read_many(rowlock_table *table, const rowlock_value *keys, size_t count, int lock, int (*each)(void *context, size_t index, const rowlock_row *row), void *context);
@@ -376,15 +375,21 @@ typedef struct rowlock_change_options {
     void *context;
     ...;
 } rowlock_change_options;
-int rowlock_update(rowlock_table *table, rowlock_change *changes, size_t count, const rowlock_change_options *options);
-int rowlock_touch(rowlock_table *table, rowlock_change *changes, size_t count, const rowlock_change_options *options);
-int rowlock_expect(rowlock_table *table, rowlock_change *changes, size_t count, const rowlock_change_options *options);
-int rowlock_insert(rowlock_table *table, rowlock_change *changes, size_t count, const rowlock_change_options *options);
-int rowlock_remove(rowlock_table *table, rowlock_change *changes, size_t count, const rowlock_change_options *options);
+typedef enum rowlock_op {
+    ROWLOCK_UPDATE = 1,
+    ROWLOCK_TOUCH = 2,
+    ROWLOCK_EXPECT = 3,
+    ROWLOCK_INSERT = 4,
+    ROWLOCK_REMOVE = 5
+} rowlock_op;
+int rowlock_apply(rowlock_table *table, rowlock_op op, rowlock_change *changes, size_t count, size_t change_size, const rowlock_change_options *options);
 typedef struct rowlock_attempt {
     int32_t number;
     int32_t lock;
 } rowlock_attempt;
+enum {
+    ROWLOCK_CLOSED = -100
+};
 typedef struct rowlock_retry_options {
     size_t size;
     int32_t attempts;
@@ -403,6 +408,7 @@ typedef struct rowlock_retry_report {
 } rowlock_retry_report;
 int rowlock_retry(rowlock_db *db, int (*attempt)(void *context, const rowlock_attempt *attempt), void *context, const rowlock_retry_options *options, rowlock_retry_report *report);
 rowlock_table_options rowlock_table_options_init(void);
+rowlock_row rowlock_row_init(void);
 rowlock_change_options rowlock_change_options_init(void);
 rowlock_retry_options rowlock_retry_options_init(void);
 rowlock_retry_report rowlock_retry_report_init(void);
@@ -425,18 +431,15 @@ typedef struct rowlock_walk_report {
 } rowlock_walk_report;
 typedef struct rowlock_walk_options {
     size_t size;
-    const char *name;
-    int (*each)(void *context, const rowlock_row *row, rowlock_value *values);
     void (*progress)(void *context, const rowlock_walk_report *so_far);
     void (*failed)(void *context, const rowlock_row *row, int result, const char *text);
-    void *context;
     int32_t chunk;
     int32_t restart;
     int64_t wait_ms;
     int64_t ttl_ms;
     ...;
 } rowlock_walk_options;
-int rowlock_walk(rowlock_table *table, const rowlock_walk_options *options, rowlock_walk_report *report);
+int rowlock_walk(rowlock_table *table, const char *name, int (*each)(void *context, const rowlock_row *row, rowlock_value *values), void *context, const rowlock_walk_options *options, rowlock_walk_report *report);
 rowlock_walk_report rowlock_walk_report_init(void);
 rowlock_walk_options rowlock_walk_options_init(void);
 

@@ -89,10 +89,8 @@
  *     } else if (result > 0) {
  *         complain("another client holds the lock: try again later");
  *     }
- *     if (result < 0) {
- *         rowlock_db_error(db, &err);
- *         complain(err.text);
- *     }
+ *     if (result < 0)
+ *         complain(rowlock_db_error(db)->text);
  *     rowlock_lock_close(lock);
  *     rowlock_db_close(db);
  *
@@ -159,7 +157,7 @@ typedef enum rowlock_result {
     /* Done. */
     ROWLOCK_OK = 0,
 
-    /* ---- Above 0: the database said no. The common ones: */
+    /* ---- Above 0: the database said no. Locks: */
 
     /* Another owner holds the lock. rowlock_lock_holder() tells which. */
     ROWLOCK_BUSY = 1,
@@ -171,25 +169,28 @@ typedef enum rowlock_result {
     /* You hold the lock, but its lease had run out. Nothing protected the work for a while. No
      * other client was granted the lock. */
     ROWLOCK_LAPSED = 4,
+    /* The rare ones. Each is explained at the functions that return it. */
+    ROWLOCK_MISMATCH = 5,
+    ROWLOCK_DEADLOCK = 6,
+    ROWLOCK_CANCELLED = 7,
+    ROWLOCK_PENDING = 8,
+    ROWLOCK_NONE = 9,
+
+    /* ---- Rows and transactions: */
+
     /* A row has another version, or a resource has seen a newer token. */
-    ROWLOCK_STALE = 7,
+    ROWLOCK_STALE = 20,
     /* Another transaction won against yours: serialization failure, deadlock or lock timeout. Roll
      * back, and run the transaction again. Outside a transaction of yours there is no CONFLICT: a
      * wait for a row that ends at the statement deadline is ESERVER with retryable 1. */
-    ROWLOCK_CONFLICT = 8,
+    ROWLOCK_CONFLICT = 21,
     /* There is no such row. */
-    ROWLOCK_GONE = 12,
-
-    /* The rare ones. Each is explained at the functions that return it. */
-    ROWLOCK_NONE = 5,
-    ROWLOCK_CANCELLED = 6,
-    ROWLOCK_MISMATCH = 9,
-    ROWLOCK_DEADLOCK = 10,
-    ROWLOCK_PENDING = 11,
-    ROWLOCK_EXISTS = 13,
-    ROWLOCK_UNDONE = 14,
-    ROWLOCK_DONE = 15,
-    ROWLOCK_VIOLATION = 16,
+    ROWLOCK_GONE = 22,
+    ROWLOCK_EXISTS = 23,
+    ROWLOCK_UNDONE = 24,
+    ROWLOCK_VIOLATION = 25,
+    /* rowlock/once.h: it was done before. */
+    ROWLOCK_DONE = 26,
 
     /* ---- Below 0: an error. rowlock_db_error() says what to do. */
 
@@ -232,7 +233,7 @@ typedef enum rowlock_constraint {
     ROWLOCK_CONSTRAINT_VALUE = 5
 } rowlock_constraint;
 
-/* Why the result was not OK. rowlock_db_error() fills it, and so do the functions that open. */
+/* Why the result was not OK. rowlock_db_error() returns one. The functions that open fill one. */
 typedef struct rowlock_error {
     size_t size;
     /* The result that was returned. */
@@ -358,13 +359,13 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_db_open(const char *url,
  */
 ROWLOCK_API void rowlock_db_close(rowlock_db *db);
 
-/* rowlock_db_error copies what the last call on this handle, or on one of its locks and tables,
- * returned, and why. For calls with a parameter tx, ask tx. No round trip.
+/* rowlock_db_error returns what the last call on this handle, or on one of its locks and tables,
+ * returned, and why. For calls with a parameter tx, ask tx. Never NULL. No round trip.
  *
- *   - Ask it right after the failure: the next call overwrites it, unless its handle is NULL or
- *     closed.
- *   - EMISUSE in a child of fork(), and while a started acquire is under way. */
-ROWLOCK_API void rowlock_db_error(const rowlock_db *db, rowlock_error *err);
+ *   - It is the handle's: valid until its next call. Copy the struct to keep it.
+ *   - EMISUSE if db is NULL or closed, in a child of fork(), and while a started acquire is under
+ *     way. */
+ROWLOCK_API const rowlock_error *rowlock_db_error(const rowlock_db *db);
 
 /* rowlock_cancel ends a wait on this handle with ROWLOCK_CANCELLED: the wait that is going on, or
  * else the next one.
@@ -464,8 +465,8 @@ typedef struct rowlock_acquire_options {
      *   - It must not close this lock or the keeper.
      *   - It must return soon: it delays all leases of the keeper, and releasing, forgetting or
      *     closing this lock waits for it. So never hold a mutex here and around such a call.
-     *   - It may come late, by as long as a statement of the keeper takes. rowlock_lock_fd() is
-     *     never late. */
+     *   - It may come late, by as long as a statement of the keeper takes.
+     *     rowlock_lock_state_fd() is never late. */
     void (*on_state)(void *context, rowlock_lock *lock, rowlock_state state);
     void *context;
 
@@ -649,14 +650,14 @@ ROWLOCK_API int64_t rowlock_lock_token(const rowlock_lock *lock);
  */
 ROWLOCK_API rowlock_state rowlock_lock_state(rowlock_lock *lock);
 
-/* rowlock_lock_fd returns a descriptor for poll(). It becomes readable when the state gets worse,
- * also while the server or the keeper hangs.
+/* rowlock_lock_state_fd returns a descriptor for poll(). It becomes readable when the state gets
+ * worse than rowlock_lock_state() said last, also while the server or the keeper hangs.
  *   - rowlock_lock_state() makes it unreadable until the next change. Do not read from it.
  *   - It belongs to the handle and is closed with it.
  *   - -1: this system has no timerfd.
  * Example      examples/pipeline.c
  */
-ROWLOCK_API int rowlock_lock_fd(rowlock_lock *lock);
+ROWLOCK_API int rowlock_lock_state_fd(rowlock_lock *lock);
 
 /* rowlock_lock_expires_us returns when the lease ends by the database's clock, in microseconds
  * since 1970, or 0 if nothing is held. */

@@ -10,8 +10,8 @@
  *     static const char *const key[] = {"id", NULL}, *const columns[] = {"price", NULL};
  *     rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
  *     rowlock_table *prices = NULL;
- *     about.name = "prices", about.key = key, about.columns = columns;
- *     if (rowlock_table_open(db, &about, &prices) != ROWLOCK_OK)
+ *     about.columns = columns;
+ *     if (rowlock_table_open(db, "prices", key, &about, &prices) != ROWLOCK_OK)
  *         return complain(db);
  *     rowlock_value id = rowlock_int(42), price = rowlock_decimal("19.90");
  *     rowlock_change change = {.key = &id, .values = &price, .version = 7};
@@ -65,9 +65,6 @@ typedef struct rowlock_table_options {
     size_t size;
     /* MySQL, MariaDB: the database. NULL: where the session looks first. */
     const char *schema;
-    const char *name;
-    /* All columns of one unique key. Ends with NULL. */
-    const char *const *key;
     /* The columns that updates set and inserts give. Ends with NULL. May be NULL. */
     const char *const *columns;
     /* NULL: "version" */
@@ -86,12 +83,14 @@ typedef struct rowlock_table_options {
     int64_t first_version;
 } rowlock_table_options;
 
-#define ROWLOCK_TABLE_OPTIONS_INIT                                           \
-    {                                                                        \
-        sizeof(rowlock_table_options), NULL, NULL, NULL, NULL, NULL, NULL, 0 \
+#define ROWLOCK_TABLE_OPTIONS_INIT                               \
+    {                                                            \
+        sizeof(rowlock_table_options), NULL, NULL, NULL, NULL, 0 \
     }
 
 /* rowlock_table_open looks the table up and makes a handle for it.
+ *   - key: all columns of one unique key. Ends with NULL.
+ *   - options: NULL for a table of which only keys and versions matter.
  *   - Names are taken as they are, quoted, as the database spells them. Texts are copied.
  *   - Close the handle before db. If the table is altered, open it again.
  *
@@ -103,8 +102,10 @@ typedef struct rowlock_table_options {
  *                      first_version; set is empty, or a comment in it does not end
  * Round trips  1
  */
-ROWLOCK_MUST_CHECK ROWLOCK_API int
-rowlock_table_open(rowlock_db *db, const rowlock_table_options *options, rowlock_table **out);
+ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_table_open(rowlock_db *db, const char *name,
+                                                      const char *const *key,
+                                                      const rowlock_table_options *options,
+                                                      rowlock_table **out);
 
 /* rowlock_table_close frees the handle. NULL does nothing. */
 ROWLOCK_API void rowlock_table_close(rowlock_table *table);
@@ -113,12 +114,19 @@ ROWLOCK_API void rowlock_table_close(rowlock_table *table);
 
 /* A row as it was read. */
 typedef struct rowlock_row {
+    /* sizeof(rowlock_row) */
+    size_t size;
     /* As many as the key has columns. */
     const rowlock_value *key;
     /* As many as there are columns. */
     const rowlock_value *values;
     int64_t version;
 } rowlock_row;
+
+#define ROWLOCK_ROW_INIT                   \
+    {                                      \
+        sizeof(rowlock_row), NULL, NULL, 0 \
+    }
 
 /* rowlock_read reads the columns and the version of one row. *out is valid until the next call with
  * this table.
@@ -267,21 +275,55 @@ typedef struct rowlock_change_options {
  *   - PostgreSQL, in your transaction: 1 more for a chunk of several rows, to lock them in order
  * Example      docs/VERSIONS.md, examples/parcels.c
  */
-ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_update(rowlock_table *table, rowlock_change *changes,
-                                                  size_t count,
-                                                  const rowlock_change_options *options);
-ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_touch(rowlock_table *table, rowlock_change *changes,
-                                                 size_t count,
+typedef enum rowlock_op {
+    ROWLOCK_UPDATE = 1,
+    ROWLOCK_TOUCH = 2,
+    ROWLOCK_EXPECT = 3,
+    ROWLOCK_INSERT = 4,
+    ROWLOCK_REMOVE = 5
+} rowlock_op;
+
+/* rowlock_apply is what the five call. change_size is sizeof(rowlock_change), so that a later
+ * release may add members to the struct. */
+ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_apply(rowlock_table *table, rowlock_op op,
+                                                 rowlock_change *changes, size_t count,
+                                                 size_t change_size,
                                                  const rowlock_change_options *options);
-ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_expect(rowlock_table *table, rowlock_change *changes,
-                                                  size_t count,
-                                                  const rowlock_change_options *options);
-ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_insert(rowlock_table *table, rowlock_change *changes,
-                                                  size_t count,
-                                                  const rowlock_change_options *options);
-ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_remove(rowlock_table *table, rowlock_change *changes,
-                                                  size_t count,
-                                                  const rowlock_change_options *options);
+
+ROWLOCK_MUST_CHECK static inline int rowlock_update(rowlock_table *table, rowlock_change *changes,
+                                                    size_t count,
+                                                    const rowlock_change_options *options)
+{
+    return rowlock_apply(table, ROWLOCK_UPDATE, changes, count, sizeof(rowlock_change), options);
+}
+
+ROWLOCK_MUST_CHECK static inline int rowlock_touch(rowlock_table *table, rowlock_change *changes,
+                                                   size_t count,
+                                                   const rowlock_change_options *options)
+{
+    return rowlock_apply(table, ROWLOCK_TOUCH, changes, count, sizeof(rowlock_change), options);
+}
+
+ROWLOCK_MUST_CHECK static inline int rowlock_expect(rowlock_table *table, rowlock_change *changes,
+                                                    size_t count,
+                                                    const rowlock_change_options *options)
+{
+    return rowlock_apply(table, ROWLOCK_EXPECT, changes, count, sizeof(rowlock_change), options);
+}
+
+ROWLOCK_MUST_CHECK static inline int rowlock_insert(rowlock_table *table, rowlock_change *changes,
+                                                    size_t count,
+                                                    const rowlock_change_options *options)
+{
+    return rowlock_apply(table, ROWLOCK_INSERT, changes, count, sizeof(rowlock_change), options);
+}
+
+ROWLOCK_MUST_CHECK static inline int rowlock_remove(rowlock_table *table, rowlock_change *changes,
+                                                    size_t count,
+                                                    const rowlock_change_options *options)
+{
+    return rowlock_apply(table, ROWLOCK_REMOVE, changes, count, sizeof(rowlock_change), options);
+}
 
 /* ---------------------------------------------------------------- read, compute, write, retry */
 
@@ -292,8 +334,11 @@ typedef struct rowlock_attempt {
     int32_t lock;
 } rowlock_attempt;
 
-/* What attempt() returns if it has closed the adopted connection of db. */
-#define ROWLOCK_CLOSED (-100)
+/* What attempt() may return besides the results of rowlock.h. */
+enum {
+    /* It has closed the adopted connection of db. */
+    ROWLOCK_CLOSED = -100
+};
 
 typedef struct rowlock_retry_options {
     /* sizeof(rowlock_retry_options) */

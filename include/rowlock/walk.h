@@ -54,22 +54,13 @@ typedef struct rowlock_walk_report {
 typedef struct rowlock_walk_options {
     /* sizeof(rowlock_walk_options) */
     size_t size;
-    /* Of the walk: of its lock and its checkpoint. */
-    const char *name;
-    /* Changes values, which begin as those of the row.
-     *   - 0: write the row
-     *   - 1: leave it as it is
-     *   - below 0: stop. This is the result of the walk.
-     * A row that met a conflict is read and given again. */
-    int (*each)(void *context, const rowlock_row *row, rowlock_value *values);
-    /* After each chunk. May be NULL. */
+    /* Called after each chunk. May be NULL. */
     void (*progress)(void *context, const rowlock_walk_report *so_far);
     /* A row that could not be written, also not later. May be NULL.
      *   - GONE: it was deleted meanwhile
      *   - VIOLATION, ESERVER: the database refused it, text says why
      *   - EINVAL: each() gave a value of a wrong kind */
     void (*failed)(void *context, const rowlock_row *row, int result, const char *text);
-    void *context;
     /* Rows read and written at once. 0: 1,000. At most 10,000. */
     int32_t chunk;
     /* 1: begin at the first row, also if there is a checkpoint. */
@@ -80,13 +71,19 @@ typedef struct rowlock_walk_options {
     int64_t ttl_ms;
 } rowlock_walk_options;
 
-#define ROWLOCK_WALK_OPTIONS_INIT                                              \
-    {                                                                          \
-        sizeof(rowlock_walk_options), NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0 \
+#define ROWLOCK_WALK_OPTIONS_INIT                            \
+    {                                                        \
+        sizeof(rowlock_walk_options), NULL, NULL, 0, 0, 0, 0 \
     }
 
 /* rowlock_walk changes a whole table.
  *
+ *   - name: that of the walk, of its lock and of its checkpoint
+ *   - each() changes values, which begin as those of the row. It returns
+ *       0        write the row
+ *       1        leave it as it is
+ *       below 0  stop. This is the result of the walk.
+ *     A row that met a conflict is read and given again. All callbacks get the context.
  *   - The table is of a rowlock_db opened by URL, with rowlock's tables installed.
  *   - Its key columns are integers, texts, bytes or times.
  *   - A checkpoint is of one table (schema and name) and one key. With another table or key it is
@@ -105,9 +102,10 @@ typedef struct rowlock_walk_options {
  * Round trips  6 for each chunk
  * Example      examples/reprice.c
  */
-ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_walk(rowlock_table *table,
-                                                const rowlock_walk_options *options,
-                                                rowlock_walk_report *report);
+ROWLOCK_MUST_CHECK ROWLOCK_API int
+rowlock_walk(rowlock_table *table, const char *name,
+             int (*each)(void *context, const rowlock_row *row, rowlock_value *values),
+             void *context, const rowlock_walk_options *options, rowlock_walk_report *report);
 
 #ifdef __cplusplus
 }

@@ -279,12 +279,8 @@ int rlk_take_walk_options(rowlock_error *error, rowlock_walk_options *out,
                           const rowlock_walk_options *theirs)
 {
     int result = take_struct(error, out, sizeof *out, theirs);
-    if (result == ROWLOCK_OK)
-        result = rlk_check_text(error, "walk's name", out->name, false);
     if (result != ROWLOCK_OK)
         return result;
-    if (!out->each)
-        return rlk_error_set(error, ROWLOCK_EINVAL, "each must not be NULL");
     out->chunk = out->chunk ? out->chunk : DEFAULT_CHUNK;
     out->ttl_ms = out->ttl_ms ? out->ttl_ms : DEFAULT_TTL_MS;
     if ((result = within(error, "chunk", out->chunk, 1, MAX_CHUNK)) == ROWLOCK_OK)

@@ -77,26 +77,29 @@ static const char *text_of(int result)
     }
 }
 
-void rowlock_db_error(const rowlock_db *db, rowlock_error *err)
+#define NO_HANDLE(why)                                                                 \
+    {                                                                                  \
+        .size = sizeof(rowlock_error), .code = ROWLOCK_EMISUSE, .row = -1, .text = why \
+    }
+
+/* The text of a result that is no error is filled in when it is asked for. */
+const rowlock_error *rowlock_db_error(const rowlock_db *db)
 {
-    static const rowlock_error inherited = {
-        .size = sizeof inherited,
-        .code = ROWLOCK_EMISUSE,
-        .row = -1,
-        .text = "the handle belongs to the process that forked this one; open another here"};
-    static const rowlock_error under_way = {
-        .size = sizeof under_way,
-        .code = ROWLOCK_EMISUSE,
-        .row = -1,
-        .text = "an acquire that was started is under way; step until it has ended"};
+    static const rowlock_error none = NO_HANDLE("the handle is NULL or closed");
+    static const rowlock_error inherited =
+        NO_HANDLE("the handle belongs to the process that forked this one; open another here");
+    static const rowlock_error under_way =
+        NO_HANDLE("an acquire that was started is under way; step until it has ended");
     if (!db || db->tag != RLK_DB_TAG)
-        return;
-    bool ours = rlk_is_ours(db);
-    rowlock_error error = db->pid != getpid() ? inherited : ours ? db->error : under_way;
-    const char *text = text_of(error.code);
-    if (!error.text[0])
-        rlk_copy_text(error.text, sizeof error.text, text, strlen(text));
-    rlk_error_copy(err, &error);
+        return &none;
+    if (!rlk_is_ours(db))
+        return db->pid != getpid() ? &inherited : &under_way;
+    rowlock_error *error = &((rowlock_db *)(uintptr_t)db)->error;
+    const char *text = text_of(error->code);
+    if (!error->text[0])
+        rlk_copy_text(error->text, sizeof error->text, text, strlen(text));
+    error->size = sizeof *error;
+    return error;
 }
 
 int rowlock_db_stats(rowlock_db *db, rowlock_stats *out)

@@ -344,7 +344,7 @@ rowlock_state rowlock_lock_state(rowlock_lock *lock)
     return state;
 }
 
-int rowlock_lock_fd(rowlock_lock *lock)
+int rowlock_lock_state_fd(rowlock_lock *lock)
 {
     if (!rlk_knows(lock))
         return -1;

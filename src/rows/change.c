@@ -481,32 +481,42 @@ int rlk_change(rowlock_table *t, enum rlk_op op, rowlock_change *changes, size_t
     return rlk_leave(t->db, result);
 }
 
-int rowlock_update(rowlock_table *table, rowlock_change *changes, size_t count,
-                   const rowlock_change_options *options)
+/* The program was compiled with a header in which the struct has another size: copies of what both
+ * know are changed in its place. */
+static int apply_copies(rowlock_table *t, enum rlk_op op, char *changes, size_t count, size_t size,
+                        const rowlock_change_options *options)
 {
-    return rlk_change(table, RLK_UPDATE, changes, count, options);
+    size_t known = size < sizeof(rowlock_change) ? size : sizeof(rowlock_change);
+    rowlock_change *copies = rlk_alloc(count * sizeof *copies);
+    if (!copies)
+        return rlk_fail(t->db, ROWLOCK_ENOMEM, "out of memory");
+    for (size_t i = 0; i < count; i++)
+        memcpy(&copies[i], changes + i * size, known);
+    int result = rlk_change(t, op, copies, count, options);
+    for (size_t i = 0; i < count; i++)
+        memcpy(changes + i * size, &copies[i], known);
+    rlk_free(copies);
+    return result;
 }
 
-int rowlock_touch(rowlock_table *table, rowlock_change *changes, size_t count,
-                  const rowlock_change_options *options)
+int rowlock_apply(rowlock_table *table, rowlock_op op, rowlock_change *changes, size_t count,
+                  size_t change_size, const rowlock_change_options *options)
 {
-    return rlk_change(table, RLK_TOUCH, changes, count, options);
-}
-
-int rowlock_expect(rowlock_table *table, rowlock_change *changes, size_t count,
-                   const rowlock_change_options *options)
-{
-    return rlk_change(table, RLK_EXPECT, changes, count, options);
-}
-
-int rowlock_insert(rowlock_table *table, rowlock_change *changes, size_t count,
-                   const rowlock_change_options *options)
-{
-    return rlk_change(table, RLK_INSERT, changes, count, options);
-}
-
-int rowlock_remove(rowlock_table *table, rowlock_change *changes, size_t count,
-                   const rowlock_change_options *options)
-{
-    return rlk_change(table, RLK_REMOVE, changes, count, options);
+    static const enum rlk_op ops[] = {[ROWLOCK_UPDATE] = RLK_UPDATE,
+                                      [ROWLOCK_TOUCH] = RLK_TOUCH,
+                                      [ROWLOCK_EXPECT] = RLK_EXPECT,
+                                      [ROWLOCK_INSERT] = RLK_INSERT,
+                                      [ROWLOCK_REMOVE] = RLK_REMOVE};
+    bool known = op >= ROWLOCK_UPDATE && op <= ROWLOCK_REMOVE;
+    int result = known && change_size == sizeof(rowlock_change)
+                     ? ROWLOCK_OK
+                     : rlk_enter_table(table, "change rows of");
+    if (result != ROWLOCK_OK)
+        return result;
+    if (!known || change_size < offsetof(rowlock_change, current) + sizeof changes->current)
+        return rlk_fail(table->db, ROWLOCK_EINVAL,
+                        "no such change: op and change_size are those of rowlock/versions.h");
+    if (change_size == sizeof(rowlock_change) || !changes)
+        return rlk_change(table, ops[op], changes, count, options);
+    return apply_copies(table, ops[op], (char *)changes, count, change_size, options);
 }

@@ -97,7 +97,7 @@ static int read_keys(struct walk *w, const char *from, size_t length, struct rlk
         return rlk_fail(w->db, ROWLOCK_EINVAL,
                         "the checkpoint of the walk '%s' has a key of other types; use another "
                         "name, or restart",
-                        w->options.name);
+                        w->name);
     return rlk_page_end(w->t, out);
 }
 
@@ -126,7 +126,7 @@ static int read_position(struct walk *w, const rowlock_value *cell)
                     "the checkpoint of the walk '%s' belongs to another table or key, %s instead "
                     "of %s; use another "
                     "name, or restart",
-                    w->options.name, theirs, ours);
+                    w->name, theirs, ours);
 }
 
 /* ---- the checkpoint */
@@ -170,7 +170,7 @@ static int ask(struct walk *w, enum rlk_step step, const rowlock_value *values, 
 static int load_here(void *context)
 {
     struct loading *l = context;
-    const rowlock_value name = rowlock_text(l->w->options.name);
+    const rowlock_value name = rowlock_text(l->w->name);
     l->found = false;
     l->result = ROWLOCK_OK;
     int result = ask(l->w, RLK_STEP_WALK_LOAD, &name, take_checkpoint, l);
@@ -197,12 +197,11 @@ static int take_step(void *context, const rowlock_value *cells, size_t count)
 
 int rlk_checkpoint_check(struct walk *w)
 {
-    const rowlock_value name = rowlock_text(w->options.name);
+    const rowlock_value name = rowlock_text(w->name);
     int64_t step = 0;
     int result = ask(w, RLK_STEP_WALK_LOAD, &name, take_step, &step);
     if (result == ROWLOCK_OK && step != w->step)
-        return rlk_fail(w->db, ROWLOCK_LOST, "another client has continued the walk '%s'",
-                        w->options.name);
+        return rlk_fail(w->db, ROWLOCK_LOST, "another client has continued the walk '%s'", w->name);
     return result;
 }
 
@@ -216,7 +215,7 @@ int rlk_checkpoint_save(struct walk *w, const struct rlk_page *position,
                      ? rlk_fail(w->db, ROWLOCK_ENOMEM, "out of memory")
                      : ROWLOCK_OK;
     const rowlock_value values[] = {
-        rowlock_text(w->options.name),
+        rowlock_text(w->name),
         rowlock_int(w->step + 1),
         rowlock_textn(ROWLOCK_TEXT, here.text ? here.text : "", here.length),
         rowlock_textn(ROWLOCK_TEXT, later.text ? later.text : "", later.length),
@@ -234,6 +233,6 @@ int rlk_checkpoint_save(struct walk *w, const struct rlk_page *position,
 
 int rlk_checkpoint_forget(struct walk *w)
 {
-    const rowlock_value name = rowlock_text(w->options.name);
+    const rowlock_value name = rowlock_text(w->name);
     return ask(w, RLK_STEP_WALK_END, &name, NULL, NULL);
 }

@@ -121,7 +121,7 @@ static int take_column(void *context, const rowlock_value *cells, size_t count)
     return 0;
 }
 
-static int look_up(struct looking *l, const rowlock_table_options *o)
+static int look_up(struct looking *l, const struct rlk_about *about)
 {
     rowlock_db *db = l->t->db;
     struct rlk_text text;
@@ -130,7 +130,8 @@ static int look_up(struct looking *l, const rowlock_table_options *o)
         return result;
     rowlock_value *values = rlk_alloc(text.count * sizeof *values);
     for (size_t i = 0; values && i < text.count; i++)
-        values[i] = rowlock_text(text.params[i].source == RLK_FROM_SCHEMA ? o->schema : o->name);
+        values[i] = rowlock_text(text.params[i].source == RLK_FROM_SCHEMA ? about->options.schema
+                                                                          : about->name);
     struct rlk_asking asking = {.query = {.sql = text.sql,
                                           .values = values,
                                           .count = text.count,
@@ -212,9 +213,9 @@ static int judge(const struct looking *l)
     return ROWLOCK_OK;
 }
 
-int rlk_describe(rowlock_table *t, const rowlock_table_options *options, const char *const *names)
+int rlk_describe(rowlock_table *t, const struct rlk_about *about, const char *const *names)
 {
     struct looking looking = {.t = t, .wanted = names};
-    int result = look_up(&looking, options);
+    int result = look_up(&looking, about);
     return result == ROWLOCK_OK ? judge(&looking) : result;
 }

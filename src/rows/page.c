@@ -133,7 +133,7 @@ int rlk_page_end(rowlock_table *t, struct rlk_page *page)
 rowlock_row rlk_page_row(const rowlock_table *t, const struct rlk_page *page, size_t row)
 {
     const rowlock_value *cells = &page->cells[row * page->width];
-    return (rowlock_row){cells, cells + t->keys, page->versions[row]};
+    return (rowlock_row){sizeof(rowlock_row), cells, cells + t->keys, page->versions[row]};
 }
 
 void rlk_page_clear(struct rlk_page *page)

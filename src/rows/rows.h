@@ -215,7 +215,12 @@ int rlk_read_row(rowlock_table *t, const rowlock_value *key, enum rlk_row_lock l
                  struct rlk_page *page);
 
 /* describe.c: fills in t->all, t->kind and t->home. names are the columns of t->all. */
-int rlk_describe(rowlock_table *t, const rowlock_table_options *options, const char *const *names);
+struct rlk_about {
+    const char *name;
+    const char *const *key;
+    rowlock_table_options options;
+};
+int rlk_describe(rowlock_table *t, const struct rlk_about *about, const char *const *names);
 
 /* page.c */
 void rlk_page_begin(struct rlk_page *page, size_t width);

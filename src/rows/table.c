@@ -100,6 +100,7 @@ int rlk_read_row(rowlock_table *t, const rowlock_value *key, enum rlk_row_lock l
 
 int rowlock_read(rowlock_table *t, const rowlock_value *key, int lock, rowlock_row *out)
 {
+    rowlock_row row;
     int result = rlk_enter_table(t, "read a row of");
     if (result != ROWLOCK_OK)
         return result;
@@ -108,8 +109,10 @@ int rowlock_read(rowlock_table *t, const rowlock_value *key, int lock, rowlock_r
     result = lock ? rlk_lock_to_read(t) : ROWLOCK_OK;
     if (result == ROWLOCK_OK)
         result = rlk_read_row(t, key, lock ? RLK_LOCK_TO_CHANGE : RLK_LOCK_NONE, &t->page);
-    if (result == ROWLOCK_OK)
-        *out = rlk_page_row(t, &t->page, 0);
+    if (result == ROWLOCK_OK) {
+        row = rlk_page_row(t, &t->page, 0);
+        rlk_give_struct(out, &row, sizeof row);
+    }
     /* A read violates no constraint, so the key does not fit its column. */
     if (result == ROWLOCK_VIOLATION)
         result = t->db->error.code = ROWLOCK_EINVAL;
@@ -145,17 +148,18 @@ static int check_set(rowlock_db *db, const rowlock_table_options *o)
     return ROWLOCK_OK;
 }
 
-static int check_options(rowlock_db *db, const rowlock_table_options *o)
+static int check_about(rowlock_db *db, const struct rlk_about *about)
 {
-    int result = check_name(db, "table's name", o->name);
+    const rowlock_table_options *o = &about->options;
+    int result = check_name(db, "table's name", about->name);
     if (result == ROWLOCK_OK && o->schema)
         result = check_name(db, "schema's name", o->schema);
     if (result == ROWLOCK_OK)
         result = check_name(db, "version column's name", o->version);
-    if (result == ROWLOCK_OK && count_names(o->key) == 0)
-        result = rlk_fail(db, ROWLOCK_EINVAL, "the table needs its key columns; name them in key");
-    for (size_t i = 0; result == ROWLOCK_OK && i < count_names(o->key); i++)
-        result = check_name(db, "key column's name", o->key[i]);
+    if (result == ROWLOCK_OK && count_names(about->key) == 0)
+        result = rlk_fail(db, ROWLOCK_EINVAL, "the table needs the columns of its key");
+    for (size_t i = 0; result == ROWLOCK_OK && i < count_names(about->key); i++)
+        result = check_name(db, "key column's name", about->key[i]);
     for (size_t i = 0; result == ROWLOCK_OK && i < count_names(o->columns); i++)
         result = check_name(db, "column's name", o->columns[i]);
     return result == ROWLOCK_OK ? check_set(db, o) : result;
@@ -209,24 +213,26 @@ static char *identify(const rowlock_table *t)
 }
 
 /* The names of all columns in the order of t->all, unquoted. */
-static const char **list_names(const rowlock_table *t, const rowlock_table_options *o)
+static const char **list_names(const rowlock_table *t, const struct rlk_about *about)
 {
+    const rowlock_table_options *o = &about->options;
     const char **names = rlk_alloc(rlk_all_of(t) * sizeof *names);
     if (!names)
         return NULL;
     for (size_t i = 0; i < t->keys; i++)
-        names[i] = o->key[i];
+        names[i] = about->key[i];
     for (size_t i = 0; i < t->columns; i++)
         names[t->keys + i] = o->columns[i];
     names[t->keys + t->columns] = o->version;
     return names;
 }
 
-static bool copy_names(rowlock_table *t, const rowlock_table_options *o, const char **names)
+static bool copy_names(rowlock_table *t, const struct rlk_about *about, const char **names)
 {
+    const rowlock_table_options *o = &about->options;
     char quote = t->db->backend->quote;
-    t->label = rlk_strdup(o->name);
-    t->name = qualify(t->db, o->schema, o->name);
+    t->label = rlk_strdup(about->name);
+    t->name = qualify(t->db, o->schema, about->name);
     t->all = rlk_alloc(rlk_all_of(t) * sizeof *t->all);
     bool copied = t->label && t->name && t->all && (!o->set || (t->set = rlk_strdup(o->set)));
     for (size_t i = 0; copied && i < rlk_all_of(t); i++)
@@ -235,40 +241,41 @@ static bool copy_names(rowlock_table *t, const rowlock_table_options *o, const c
     return copied;
 }
 
-static int fill(rowlock_table *t, const rowlock_table_options *o)
+static int fill(rowlock_table *t, const struct rlk_about *about)
 {
-    t->keys = count_names(o->key);
+    const rowlock_table_options *o = &about->options;
+    t->keys = count_names(about->key);
     t->columns = count_names(o->columns);
     t->first_version = o->first_version;
-    const char **names = list_names(t, o);
+    const char **names = list_names(t, about);
     if (!names)
         return rlk_fail(t->db, ROWLOCK_ENOMEM, "out of memory");
     int result = check_twice(t->db, names, rlk_all_of(t));
-    if (result == ROWLOCK_OK && !copy_names(t, o, names))
+    if (result == ROWLOCK_OK && !copy_names(t, about, names))
         result = rlk_fail(t->db, ROWLOCK_ENOMEM, "out of memory");
     if (result == ROWLOCK_OK)
-        result = rlk_describe(t, o, names);
+        result = rlk_describe(t, about, names);
     rlk_free(names);
     if (result == ROWLOCK_OK && !(t->identity = identify(t)))
         result = rlk_fail(t->db, ROWLOCK_ENOMEM, "out of memory");
     return result;
 }
 
-int rowlock_table_open(rowlock_db *db, const rowlock_table_options *options, rowlock_table **out)
+int rowlock_table_open(rowlock_db *db, const char *name, const char *const *key,
+                       const rowlock_table_options *options, rowlock_table **out)
 {
-    const char *name = options ? options->name : NULL;
+    struct rlk_about about = {.name = name, .key = key};
     int result = rlk_need_database(db, rlk_enter_open(db, "open table", name, out));
-    rowlock_table_options o;
     if (result != ROWLOCK_OK ||
-        (result = rlk_take_table_options(&db->error, &o, options)) != ROWLOCK_OK ||
-        (result = check_options(db, &o)) != ROWLOCK_OK)
+        (result = rlk_take_table_options(&db->error, &about.options, options)) != ROWLOCK_OK ||
+        (result = check_about(db, &about)) != ROWLOCK_OK)
         return result;
     rowlock_table *t = rlk_alloc(sizeof *t);
     if (!t)
         return rlk_fail(db, ROWLOCK_ENOMEM, "out of memory");
     t->tag = RLK_TABLE_TAG;
     t->db = db;
-    result = fill(t, &o);
+    result = fill(t, &about);
     if (result == ROWLOCK_OK)
         *out = t;
     else

@@ -3,6 +3,7 @@
  * transaction writes the chunk and the checkpoint, under the guard of the walk's lock. Rows that
  * met a conflict are done again at the end. */
 #include "rows/walk.h"
+#include "base/ident.h"
 #include "base/options.h"
 
 #include <rowlock/tx.h>
@@ -96,7 +97,7 @@ static int compute_row(struct walk *w, size_t row)
     rowlock_value cells[columns + 1];
     for (size_t i = 0; i < columns; i++)
         cells[i] = now.values[i];
-    int answer = w->options.each(w->options.context, &now, cells);
+    int answer = w->each(w->context, &now, cells);
     if (is_child(w))
         return ROWLOCK_EMISUSE;
     if (answer < 0) {
@@ -156,7 +157,7 @@ static void tell_failed(struct walk *w)
 {
     for (size_t i = 0; w->options.failed && i < w->failed_count; i++) {
         const struct rlk_failed *f = &w->failed[i];
-        w->options.failed(w->options.context, &f->row, f->result, w->reasons.text + f->text);
+        w->options.failed(w->context, &f->row, f->result, w->reasons.text + f->text);
     }
 }
 
@@ -253,7 +254,7 @@ static int read_late(struct writing *x)
             cells[keys + w->t->columns] = rowlock_int(one.versions[0]);
             rlk_page_add(&w->rows, cells, keys + w->t->columns + 1);
         } else if (result == ROWLOCK_GONE || (result == ROWLOCK_ESERVER && one.rows > 0)) {
-            rowlock_row row = {key, NULL, 0};
+            rowlock_row row = {sizeof row, key, NULL, 0};
             note_failed(w, &row, result,
                         result == ROWLOCK_GONE ? "the row was deleted meanwhile"
                                                : w->db->error.text);
@@ -390,7 +391,7 @@ static void say_progress(struct walk *w, bool aloud)
     bool known = r->total >= r->rows && r->rate > 0;
     r->left_ms = known ? (int64_t)((double)(r->total - r->rows) * 1000 / r->rate) : -1;
     if (aloud && w->options.progress)
-        w->options.progress(w->options.context, r);
+        w->options.progress(w->context, r);
 }
 
 static int heed_cancel(struct walk *w)
@@ -482,7 +483,7 @@ static int walk_locked(struct walk *w)
     how.note = "walk";
     int result = heed_cancel(w);
     if (result == ROWLOCK_OK)
-        result = rowlock_lock_open(w->db, w->options.name, &w->lock);
+        result = rowlock_lock_open(w->db, w->name, &w->lock);
     if (result == ROWLOCK_OK)
         result = rowlock_acquire(w->lock, &how);
     if (result != ROWLOCK_OK)
@@ -512,13 +513,18 @@ static void clear(struct walk *w)
     rowlock_lock_close(w->lock);
 }
 
-int rowlock_walk(rowlock_table *t, const rowlock_walk_options *options, rowlock_walk_report *report)
+int rowlock_walk(rowlock_table *t, const char *name,
+                 int (*each)(void *context, const rowlock_row *row, rowlock_value *values),
+                 void *context, const rowlock_walk_options *options, rowlock_walk_report *report)
 {
-    struct walk w = {.t = t};
+    struct walk w = {.t = t, .name = name, .each = each, .context = context};
     int result = rlk_enter_table(t, "walk");
     if (result != ROWLOCK_OK ||
+        (result = rlk_check_text(&t->db->error, "walk's name", name, false)) != ROWLOCK_OK ||
         (result = rlk_take_walk_options(&t->db->error, &w.options, options)) != ROWLOCK_OK)
         return result;
+    if (!each)
+        return rlk_fail(t->db, ROWLOCK_EINVAL, "each must not be NULL");
     w.db = t->db;
     if (w.db->adopted || w.db->tx)
         return rlk_fail(w.db, ROWLOCK_EMISUSE,

@@ -16,6 +16,9 @@ struct rlk_failed {
 struct walk {
     rowlock_table *t;
     rowlock_db *db;
+    const char *name;
+    int (*each)(void *context, const rowlock_row *row, rowlock_value *values);
+    void *context;
     rowlock_walk_options options;
     /* As the checkpoint has it, or will have it after this chunk. */
     rowlock_walk_report report;

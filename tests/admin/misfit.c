@@ -70,8 +70,8 @@ static void batch_answers(const struct contract *c, void *session, rowlock_db *d
     raw_run(c->raw, session,
             "CREATE TABLE sh_rows (id bigint PRIMARY KEY, version bigint NOT NULL)");
     raw_run(c->raw, session, "INSERT INTO sh_rows VALUES (1, 1), (2, 1)");
-    is_result(db, rowlock_table_open(db, OPTIONS(table, .name = "sh_rows", .key = key), &table),
-              ROWLOCK_OK, "a table is looked at");
+    is_result(db, open_table(db, ABOUT(.name = "sh_rows", .key = key), &table), ROWLOCK_OK,
+              "a table is looked at");
     raw_run(c->raw, session, "ALTER TABLE sh_rows ALTER version TYPE numeric");
     is_result(db, rowlock_touch(table, changes, 2, NULL), ROWLOCK_EUNCERTAIN,
               "a batch that answers with decimals for versions is not believed");

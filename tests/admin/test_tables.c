@@ -19,7 +19,7 @@ static const char *error_text(void)
 {
     static rowlock_error err;
     err = (rowlock_error)ROWLOCK_ERROR_INIT;
-    rowlock_db_error(db, &err);
+    err = *rowlock_db_error(db);
     return err.text;
 }
 

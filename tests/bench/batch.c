@@ -100,7 +100,7 @@ static void send_ours(struct batch *b, int (*send)(rowlock_table *, rowlock_chan
     }
     if (send(b->table, changes, BATCH_ROWS, NULL) == ROWLOCK_OK)
         return;
-    rowlock_db_error(b->db, &err);
+    err = *rowlock_db_error(b->db);
     die("%s: %s", err.action, err.text);
 }
 

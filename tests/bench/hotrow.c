@@ -73,7 +73,7 @@ static int add_one(void *context, const rowlock_attempt *attempt)
 {
     struct client *c = context;
     rowlock_value id = rowlock_int(1), amount;
-    rowlock_row row;
+    rowlock_row row = ROWLOCK_ROW_INIT;
     int result = rowlock_read(c->table, &id, attempt->lock, &row);
     if (result != ROWLOCK_OK)
         return result;
@@ -93,9 +93,8 @@ static void by_rowlock(struct client *c)
         c->attempts += report.attempts;
     } while (result == ROWLOCK_STALE || result == ROWLOCK_CONFLICT || result == ROWLOCK_BUSY);
     if (result != ROWLOCK_OK) {
-        rowlock_error err = ROWLOCK_ERROR_INIT;
-        rowlock_db_error(c->db, &err);
-        die("%s: %s", err.action, err.text);
+        const rowlock_error *err = rowlock_db_error(c->db);
+        die("%s: %s", err->action, err->text);
     }
 }
 

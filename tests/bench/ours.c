@@ -25,7 +25,7 @@ static void must(rowlock_db *db, int result, int expected)
     rowlock_error err = ROWLOCK_ERROR_INIT;
     if (result == expected)
         return;
-    rowlock_db_error(db, &err);
+    err = *rowlock_db_error(db);
     die("%s instead of %s: %s: %s", rowlock_result_name(result), rowlock_result_name(expected),
         err.action, err.text);
 }
@@ -54,8 +54,8 @@ rowlock_table *ours_open_table(const struct place *place, const char *name,
     rowlock_table *table = NULL;
     *db = ours_connect(place);
     about.schema = place->schema;
-    about.name = name, about.key = key, about.columns = columns;
-    must(*db, rowlock_table_open(*db, &about, &table), ROWLOCK_OK);
+    about.columns = columns;
+    must(*db, rowlock_table_open(*db, name, key, &about, &table), ROWLOCK_OK);
     return table;
 }
 

@@ -79,7 +79,7 @@ void release(struct client *c)
     int64_t give_up = clock_ms() + TTL_MS;
     tell("E %s %lld %lld", c->name, token, at);
     int result = heard(c, "release", at, CALL_MS, rowlock_release(c->lock));
-    rowlock_db_error(c->db, &err);
+    err = *rowlock_db_error(c->db);
     if (result == ROWLOCK_LOST && !err.answer_lost && until > now_us())
         tell("L %s %lld %lld %lld", c->name, token, now_us(), until);
     while (result < 0 && clock_ms() < give_up) {
@@ -143,7 +143,7 @@ static int write_account(struct client *c, int account, int64_t cents)
 {
     rowlock_value key = rowlock_int(account), value = rowlock_int(cents);
     rowlock_change change = {.key = &key, .values = &value};
-    rowlock_row row;
+    rowlock_row row = ROWLOCK_ROW_INIT;
     int result = read_account(c, account, &row);
     if (result != ROWLOCK_OK)
         return result;
@@ -189,7 +189,7 @@ static int retry(struct client *c, const char *what, int (*once)(void *, const r
 
 static bool read_balances(struct transfer *t)
 {
-    rowlock_row row;
+    rowlock_row row = ROWLOCK_ROW_INIT;
     int accounts[] = {t->source, t->target};
     for (int i = 0; i < 2; i++) {
         if (read_account(t->c, accounts[i], &row) != ROWLOCK_OK)
@@ -232,7 +232,7 @@ struct write {
 static int write_once(void *context, const rowlock_attempt *attempt)
 {
     struct write *w = context;
-    rowlock_row row;
+    rowlock_row row = ROWLOCK_ROW_INIT;
     (void)attempt;
     long long began = now_us();
     int result =
@@ -365,15 +365,11 @@ rowlock_db *load_open(const char *url)
     return must_open_with(url, &options);
 }
 
-static rowlock_table *open_table(rowlock_db *db, const char *name, const char *const *columns)
+static rowlock_table *describe(rowlock_db *db, const char *name, const char *const *columns)
 {
     static const char *const key[] = {"id", NULL};
-    rowlock_table_options options = ROWLOCK_TABLE_OPTIONS_INIT;
     rowlock_table *table = NULL;
-    options.name = name;
-    options.key = key;
-    options.columns = columns;
-    if (rowlock_table_open(db, &options, &table) != ROWLOCK_OK) {
+    if (open_table(db, ABOUT(.name = name, .key = key, .columns = columns), &table) != ROWLOCK_OK) {
         printf("Bail out! %s: %s\n", name, why(db));
         exit(1);
     }
@@ -383,13 +379,13 @@ static rowlock_table *open_table(rowlock_db *db, const char *name, const char *c
 rowlock_table *open_accounts(rowlock_db *db)
 {
     static const char *const columns[] = {"cents", NULL};
-    return open_table(db, "load_accounts", columns);
+    return describe(db, "load_accounts", columns);
 }
 
 rowlock_table *open_journal(rowlock_db *db)
 {
     static const char *const columns[] = {"source", "target", "cents", "token", NULL};
-    return open_table(db, "load_journal", columns);
+    return describe(db, "load_journal", columns);
 }
 
 void clients_start(struct load *load)

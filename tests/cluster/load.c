@@ -171,7 +171,7 @@ static void collect(const struct load *load)
     OWNED(db) rowlock_db *db = NULL;
     rowlock_error err = ROWLOCK_ERROR_INIT;
     rowlock_value key = rowlock_int(REGISTER);
-    rowlock_row row;
+    rowlock_row row = ROWLOCK_ROW_INIT;
     size_t count;
     int64_t give_up = clock_ms() + slow_ms(COLLECT_MS);
     while (rowlock_db_open(load->urls[0], NULL, &db, &err) != ROWLOCK_OK) {

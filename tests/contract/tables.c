@@ -76,10 +76,10 @@ bool site_finds(const struct site *s, const char *want, const char *what, const 
     return tap_is_str(found ? text : NULL, want, "%s", what);
 }
 
-rowlock_table *must_describe(const struct site *s, const rowlock_table_options *about)
+rowlock_table *must_describe(const struct site *s, const struct about *about)
 {
     rowlock_table *t = NULL;
-    if (rowlock_table_open(s->db, about, &t) != ROWLOCK_OK)
+    if (open_table(s->db, about, &t) != ROWLOCK_OK)
         raw_failed(about->name, why(s->db));
     return t;
 }

@@ -20,7 +20,7 @@
         __VA_ARGS__         \
     }
 /* Options written in place: TABLE(.name = "prices", .key = NAMES("id")). */
-#define TABLE(...) OPTIONS(table, __VA_ARGS__)
+#define TABLE(...) ABOUT(__VA_ARGS__)
 #define HOW(...) OPTIONS(change, __VA_ARGS__)
 
 enum op { UPDATE, TOUCH, EXPECT, INSERT, REMOVE };
@@ -52,7 +52,7 @@ bool site_finds(const struct site *s, const char *want, const char *what, const 
     __attribute__((format(printf, 4, 5)));
 
 /* Returns a handle. A failure ends the program. */
-rowlock_table *must_describe(const struct site *s, const rowlock_table_options *about);
+rowlock_table *must_describe(const struct site *s, const struct about *about);
 /* The handle of a table whose key is id and whose version is version. */
 rowlock_table *must_open_table(const struct site *s, const char *name, const char *const *columns);
 

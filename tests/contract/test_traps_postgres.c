@@ -374,8 +374,7 @@ static void walk(const struct contract *c)
     const rowlock_value two[] = {rowlock_text("a"), rowlock_text("b")};
     OWNED(site) struct site s = site_open(c);
     OWNED(table) rowlock_table *t = trap_rows(&s, "varchar(9)", "BIGINT");
-    is_result(s.db,
-              rowlock_walk(t, OPTIONS(walk, .name = "traps", .each = raise_n, .chunk = 2), NULL),
+    is_result(s.db, walk_table(t, WALK(.name = "traps", .each = raise_n, .chunk = 2), NULL),
               ROWLOCK_OK, "a walk");
     site_finds(&s, "3", "by all rows", "SELECT count(*) FROM trap_rows WHERE n = 2");
     is_result(s.db, rowlock_read_many(t, two, 2, 0, ignore_row, NULL), ROWLOCK_OK, "two are read");

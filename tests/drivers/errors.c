@@ -118,9 +118,8 @@ static void not_let_in(const struct contract *c)
         rowlock_lock *lock = must_lock(db, "nobody's");
         is_result(db, try_lock(lock, TTL_MS), ROWLOCK_EDENIED,
                   "a user without rights on the tables is denied");
-        rowlock_error told = ROWLOCK_ERROR_INIT;
-        rowlock_db_error(db, &told);
-        tap_is_str(told.sqlstate, "42501", "the server's state is told");
+        const rowlock_error *told = rowlock_db_error(db);
+        tap_is_str(told->sqlstate, "42501", "the server's state is told");
         rowlock_lock_close(lock);
         rowlock_db_close(db);
         free(url);

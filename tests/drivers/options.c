@@ -138,8 +138,6 @@ static void what_errors_tell(rowlock_db *db, rowlock_lock *lock)
            "what was being done, to which lock (%s)", err.action);
     tap_ok(err.text[0] && !strchr(err.text, '\n'), "and why, in one line");
     tap_is_int(err.retryable, 0, "a mistake is not worth repeating");
-    rowlock_db_error(NULL, &err);
-    rowlock_db_error(db, NULL);
 }
 
 void contract_options(const struct contract *c)

@@ -169,12 +169,12 @@ static void test_own_words(void)
         script_next(calls[call].op, ANSWER(.class = RLK_IN_TX));
         tap_is_int(call_for(calls[call].op, db, lock), ROWLOCK_EMISUSE,
                    "IN_TX at '%s' gives EMISUSE", calls[call].action);
-        rowlock_db_error(db, &err);
+        err = *rowlock_db_error(db);
         tap_ok(strstr(err.text, "end it first") != NULL, "which says what to do");
         script_next(calls[call].op, ANSWER(.class = RLK_IN_TX, .text = "you are in XA"));
         tap_is_int(call_for(calls[call].op, db, lock), ROWLOCK_EMISUSE,
                    "and with the server's words");
-        rowlock_db_error(db, &err);
+        err = *rowlock_db_error(db);
         tap_ok(strstr(err.text, "you are in XA; the connection") != NULL, "apart from them");
         finish(db, lock);
     }

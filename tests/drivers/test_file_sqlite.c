@@ -64,7 +64,7 @@ static int open_and_try(const char *url, const char *words)
     if (result == ROWLOCK_OK) {
         OWNED(lock) rowlock_lock *lock = must_lock(db, "nightly");
         result = try_lock(lock, TTL_MS);
-        rowlock_db_error(db, &err);
+        err = *rowlock_db_error(db);
     }
     rowlock_db_close(db);
     fprintf(stderr, "# %s\n", err.text);

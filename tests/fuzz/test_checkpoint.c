@@ -28,10 +28,8 @@ static rowlock_table *open_table(rowlock_db *db, size_t keys)
     rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
     rowlock_table *table = NULL;
     key[keys] = NULL;
-    about.name = "prices";
-    about.key = key;
     about.columns = columns;
-    fuzz_must(rowlock_table_open(db, &about, &table) == ROWLOCK_OK);
+    fuzz_must(rowlock_table_open(db, "prices", key, &about, &table) == ROWLOCK_OK);
     return table;
 }
 
@@ -55,7 +53,7 @@ static void load(rowlock_table *table)
 {
     struct walk w = {.t = table, .db = table->db};
     bool found = false;
-    w.options.name = "walk";
+    w.name = "walk";
     int result = rlk_checkpoint_load(&w, &found);
     fuzz_must(found && (result == ROWLOCK_OK || result == ROWLOCK_EINVAL));
     rlk_page_clear(&w.position);

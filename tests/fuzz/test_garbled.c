@@ -27,7 +27,7 @@ static void on(const char *url, const char *garbles)
     tap_is_str(fails(rowlock_sweep(db, NULL, NULL)), "it fails", "to sweep");
     how.wait_ms = 3600000;
     tap_is_str(fails(rowlock_acquire(other, &how)), "it fails", "to wait for a lock");
-    rowlock_db_error(db, &err);
+    err = *rowlock_db_error(db);
     tap_ok(strstr(err.text, "3 answers in a row could not be read") != NULL, "and says why");
     tap_note("%s", err.text);
     rowlock_lock_close(other);

@@ -53,7 +53,7 @@ static int note(int result)
     rowlock_error error = ROWLOCK_ERROR_INIT;
     if (result < 0) {
         if (used)
-            rowlock_db_error(used, &error);
+            error = *rowlock_db_error(used);
         snprintf(at->failure, sizeof at->failure, "%d: %s: %s", result, at->verb, error.text);
     }
     ++*(result < 0 ? &at->failed : &at->succeeded);
@@ -160,7 +160,7 @@ static void change_rows(rowlock_table *table)
     rowlock_change changes[2] = {{.key = &key[0], .values = &price[0], .version = 3},
                                  {.key = &key[1], .values = &price[1], .version = 3}};
     rowlock_change_options whole = ROWLOCK_CHANGE_OPTIONS_INIT;
-    rowlock_row row;
+    rowlock_row row = ROWLOCK_ROW_INIT;
     whole.all_or_nothing = 1;
     DO(rowlock_read(table, key, 0, &row));
     DO(rowlock_update(table, changes, 1, NULL));
@@ -178,16 +178,12 @@ static void use_rows(rowlock_db *db)
     rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
     rowlock_table *table;
     rowlock_once *once;
-    about.name = "prices";
-    about.key = key;
     about.columns = columns;
-    if (DO(rowlock_table_open(db, &about, &table)) == ROWLOCK_OK) {
+    if (DO(rowlock_table_open(db, "prices", key, &about, &table)) == ROWLOCK_OK) {
         rowlock_walk_options walk = ROWLOCK_WALK_OPTIONS_INIT;
         change_rows(table);
-        walk.name = "walk";
-        walk.each = see_row;
         walk.ttl_ms = TTL_MS;
-        DO(rowlock_walk(table, &walk, NULL));
+        DO(rowlock_walk(table, "walk", see_row, NULL, &walk, NULL));
         rowlock_table_close(table);
     }
     tell_attempt(db);

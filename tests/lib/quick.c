@@ -171,9 +171,7 @@ rowlock_db *must_open_as(const char *url, const char *owner)
 
 rowlock_error error_of(const rowlock_db *db)
 {
-    rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db_error(db, &err);
-    return err;
+    return *rowlock_db_error(db);
 }
 
 static void must(rowlock_db *db, int result, const char *what)
@@ -190,15 +188,32 @@ rowlock_lock *must_lock(rowlock_db *db, const char *name)
     return lock;
 }
 
+int open_table(rowlock_db *db, const struct about *about, rowlock_table **out)
+{
+    if (!about)
+        return rowlock_table_open(db, NULL, NULL, NULL, out);
+    return rowlock_table_open(db, about->name, about->key,
+                              OPTIONS(table, .schema = about->schema, .columns = about->columns,
+                                      .version = about->version, .set = about->set,
+                                      .first_version = about->first_version),
+                              out);
+}
+
+int walk_table(rowlock_table *table, const struct walking *how, rowlock_walk_report *report)
+{
+    return rowlock_walk(table, how->name, how->each, how->context,
+                        OPTIONS(walk, .progress = how->progress, .failed = how->failed,
+                                .chunk = how->chunk, .restart = how->restart,
+                                .wait_ms = how->wait_ms, .ttl_ms = how->ttl_ms),
+                        report);
+}
+
 rowlock_table *must_prices(rowlock_db *db, const char *column)
 {
     const char *const key[] = {"id", NULL}, *const columns[] = {column, NULL};
-    rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
     rowlock_table *table = NULL;
-    about.name = "prices";
-    about.key = key;
-    about.columns = columns;
-    must(db, rowlock_table_open(db, &about, &table), "open a table");
+    must(db, open_table(db, ABOUT(.name = "prices", .key = key, .columns = columns), &table),
+         "open a table");
     return table;
 }
 

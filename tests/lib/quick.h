@@ -13,6 +13,28 @@
 #define OPTIONS(kind, ...) \
     (&(const rowlock_##kind##_options){.size = sizeof(rowlock_##kind##_options), __VA_ARGS__})
 
+/* A table and a walk with all that a test says of them, written in place:
+ * open_table(db, ABOUT(.name = "prices", .key = key), &table). */
+struct about {
+    const char *name, *schema;
+    const char *const *key, *const *columns;
+    const char *version, *set;
+    int64_t first_version;
+};
+struct walking {
+    const char *name;
+    int (*each)(void *context, const rowlock_row *row, rowlock_value *values);
+    void (*progress)(void *context, const rowlock_walk_report *so_far);
+    void (*failed)(void *context, const rowlock_row *row, int result, const char *text);
+    void *context;
+    int32_t chunk, restart;
+    int64_t wait_ms, ttl_ms;
+};
+#define ABOUT(...) (&(const struct about){__VA_ARGS__})
+#define WALK(...) (&(const struct walking){__VA_ARGS__})
+int open_table(rowlock_db *db, const struct about *about, rowlock_table **out);
+int walk_table(rowlock_table *table, const struct walking *how, rowlock_walk_report *report);
+
 /* --- The library. A failure ends the program with the library's text. */
 
 rowlock_db *must_open(const char *url);

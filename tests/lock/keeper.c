@@ -69,7 +69,7 @@ static bool becomes(rowlock_lock *lock, rowlock_state state)
 
 static bool readable(rowlock_lock *lock, int64_t within_ms)
 {
-    struct pollfd fd = {.fd = rowlock_lock_fd(lock), .events = POLLIN};
+    struct pollfd fd = {.fd = rowlock_lock_state_fd(lock), .events = POLLIN};
     return poll(&fd, 1, (int)within_ms) == 1;
 }
 

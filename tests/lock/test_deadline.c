@@ -69,13 +69,13 @@ static void test_states_kept(void)
 
 static bool readable(int within_ms)
 {
-    struct pollfd fd = {.fd = rowlock_lock_fd(story.lock), .events = POLLIN};
+    struct pollfd fd = {.fd = rowlock_lock_state_fd(story.lock), .events = POLLIN};
     return poll(&fd, 1, within_ms) == 1 && fd.revents == POLLIN;
 }
 
 static int open_fd(void)
 {
-    return rowlock_lock_fd(story.lock);
+    return rowlock_lock_state_fd(story.lock);
 }
 
 CALL(fd_given, open_fd());

@@ -731,7 +731,7 @@ static int call_in_child(void *argument)
     rowlock_lock *lock = story.lock;
     bool good = rowlock_lock_state(lock) == ROWLOCK_STATE_NONE &&
                 rowlock_lock_remaining_ms(lock) == 0 && rowlock_lock_token(lock) == 0 &&
-                rowlock_lock_expires_us(lock) == 0 && rowlock_lock_fd(lock) == -1 &&
+                rowlock_lock_expires_us(lock) == 0 && rowlock_lock_state_fd(lock) == -1 &&
                 rowlock_renew(lock, 0) == ROWLOCK_EMISUSE &&
                 rowlock_release(lock) == ROWLOCK_EMISUSE && keep(lock) == ROWLOCK_EMISUSE;
     rowlock_progress(lock);

@@ -11,7 +11,7 @@ static const char *text_kept(void)
 {
     static rowlock_error err;
     err = (rowlock_error)ROWLOCK_ERROR_INIT;
-    rowlock_db_error(story.db, &err);
+    err = *rowlock_db_error(story.db);
     return err.text;
 }
 

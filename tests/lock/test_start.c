@@ -251,7 +251,7 @@ static void test_others_are_turned_away(void)
     script.inside = false;
     tap_ok(rowlock_lock_token(lock) == 0 && rowlock_lock_remaining_ms(lock) == 0 &&
                rowlock_lock_expires_us(lock) == 0 &&
-               rowlock_lock_state(lock) == ROWLOCK_STATE_NONE && rowlock_lock_fd(lock) == -1,
+               rowlock_lock_state(lock) == ROWLOCK_STATE_NONE && rowlock_lock_state_fd(lock) == -1,
            "the lock is not held as far as anybody can say");
     tap_ok(rowlock_acquire_step(other) == ROWLOCK_EMISUSE && rowlock_acquire_fd(other) == -1,
            "for others nothing was started, and there is no descriptor");

@@ -38,8 +38,8 @@ static struct inside inside_open(const struct contract *c, const struct sort *so
     site_run(&in.s, "DELETE FROM win_log");
     for (int i = 1; i <= ROWS; i++)
         site_run(&in.s, "INSERT INTO win_rows VALUES (%d, 0, %d)", i, FIRST);
-    rowlock_table_options about = *OPTIONS(table, .name = "win_rows", .key = NAMES("id"),
-                                           .columns = NAMES("n"), .first_version = FIRST);
+    struct about about = *ABOUT(.name = "win_rows", .key = NAMES("id"), .columns = NAMES("n"),
+                                .first_version = FIRST);
     in.t = must_describe(&in.s, &about);
     return in;
 }
@@ -112,7 +112,7 @@ static void each_outcome(const struct inside *in)
     row_becomes(s, t, REMOVE, 4, NULL, FIRST + 1, ROWLOCK_STALE, FIRST, "within");
     row_becomes(s, t, REMOVE, 4, NULL, FIRST, ROWLOCK_OK, 0, "within");
     row_becomes(s, t, REMOVE, 4, NULL, FIRST, ROWLOCK_GONE, 0, "within, once more");
-    rowlock_row row;
+    rowlock_row row = ROWLOCK_ROW_INIT;
     rowlock_value one = rowlock_int(1), four = rowlock_int(4);
     for (int lock = 0; lock <= 1; lock++) {
         is_result(s->db, rowlock_read(t, &one, lock, &row), ROWLOCK_OK, "read, lock %d", lock);
@@ -315,8 +315,7 @@ static void kept_out(const struct contract *c, const struct sort *sort)
     rowlock_db_close(in.s.db);
     if (c->raw->adopt(&in.s.db, in.s.session, &options, NULL) != ROWLOCK_OK)
         raw_failed("adopt", "again");
-    rowlock_table_options about =
-        *OPTIONS(table, .name = "win_rows", .key = NAMES("id"), .columns = NAMES("n"));
+    struct about about = *ABOUT(.name = "win_rows", .key = NAMES("id"), .columns = NAMES("n"));
     in.t = must_describe(&in.s, &about);
     begin(&in);
     inside_run(&in, "INSERT INTO win_log VALUES ('before')");

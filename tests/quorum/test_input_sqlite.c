@@ -138,8 +138,8 @@ static void test_data(rowlock_db *db)
     const char *const key[] = {"id", NULL}, *const columns[] = {"name", NULL};
     rowlock_table *table = NULL;
     rowlock_once *once = NULL;
-    rowlock_table_options about = *OPTIONS(table, .name = "people", .key = key, .columns = columns);
-    unsupported(db, rowlock_table_open(db, &about, &table), data, "a table");
+    struct about about = *ABOUT(.name = "people", .key = key, .columns = columns);
+    unsupported(db, open_table(db, &about, &table), data, "a table");
     unsupported(db, rowlock_once_claim(db, "key", NULL, &once), data, "a once key");
     tap_ok(!table && !once, "there is no handle then");
     unsupported(db, rowlock_once_list(db, NULL, take_record, NULL), data, "a list of once keys");

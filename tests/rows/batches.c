@@ -454,7 +454,7 @@ static void long_values(const struct site *s, size_t rows, size_t length, int ch
     OWNED(load) struct load l = load_new(rows);
     struct progress p = {.calls = 0};
     const rowlock_change_options *how = TOLD_TO(&p, .chunk = 0);
-    rowlock_row row;
+    rowlock_row row = ROWLOCK_ROW_INIT;
     size_t right = 0;
     site_table(s, "bat_long",
                is_mysql(s->c) ? "id INT PRIMARY KEY, note LONGTEXT, version BIGINT NOT NULL"

@@ -366,7 +366,7 @@ static int add_up(void *context, const rowlock_attempt *attempt)
     struct sum *s = context;
     rowlock_value keys[2], values[2];
     for (int i = 0; i < 2; i++) {
-        rowlock_row row;
+        rowlock_row row = ROWLOCK_ROW_INIT;
         keys[i] = rowlock_int(s->rows[i]);
         int result = rowlock_read(s->p->table, &keys[i], attempt->lock, &row);
         if (result != ROWLOCK_OK)
@@ -397,12 +397,11 @@ static void change_by_retry(struct person *p)
 
 /* ---- a person's life */
 
-static void open_table(struct person *p, const char *const *read, const char *set)
+static void describe(struct person *p, const char *const *read, const char *set)
 {
     static const char *const key[] = {"id", NULL};
-    if (rowlock_table_open(
-            p->db, OPTIONS(table, .name = "crowded", .key = key, .columns = read, .set = set),
-            &p->table) != ROWLOCK_OK)
+    if (open_table(p->db, ABOUT(.name = "crowded", .key = key, .columns = read, .set = set),
+                   &p->table) != ROWLOCK_OK)
         raw_failed("table", why(p->db));
 }
 
@@ -423,9 +422,9 @@ static void come_in(struct person *p)
     else if (raw->adopt(&p->db, p->session, NULL, &err) != ROWLOCK_OK)
         raw_failed("adopt", err.text);
     if (kind == BY_RETRY)
-        open_table(p, (const char *const[]){"amount", NULL}, NULL);
+        describe(p, (const char *const[]){"amount", NULL}, NULL);
     else
-        open_table(p, NULL, "amount = amount + ?");
+        describe(p, NULL, "amount = amount + ?");
 }
 
 static void go_home(struct person *p)
@@ -505,13 +504,13 @@ static int walk(void *argument)
     struct person *p = argument;
     struct crowd *crowd = p->crowd;
     p->db = must_open(crowd->url);
-    open_table(p, (const char *const[]){"amount", "walked", NULL}, NULL);
+    describe(p, (const char *const[]){"amount", "walked", NULL}, NULL);
     /* The walk after a dead one waits until its lease is over. */
-    int result = rowlock_walk(
-        p->table,
-        OPTIONS(walk, .name = "crowded", .each = walk_by, .progress = count_chunk, .context = crowd,
-                .chunk = crowd->rows / WALK_CHUNKS, .ttl_ms = WALK_TTL_MS, .wait_ms = 60000),
-        &crowd->report);
+    int result = walk_table(p->table,
+                            WALK(.name = "crowded", .each = walk_by, .progress = count_chunk,
+                                 .context = crowd, .chunk = crowd->rows / WALK_CHUNKS,
+                                 .ttl_ms = WALK_TTL_MS, .wait_ms = 60000),
+                            &crowd->report);
     if (result != ROWLOCK_OK)
         odd(p, "walk", result, why(p->db));
     crowd->walked = true;

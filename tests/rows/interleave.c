@@ -403,8 +403,8 @@ static bool open_stage(struct stagecraft *k, const struct contract *c, enum stag
         site_close(&k->s);
         return false;
     }
-    k->t = must_describe(&k->s, OPTIONS(table, .name = "int_rows", .key = NAMES("id"),
-                                        .columns = NAMES("n"), .first_version = FIRST));
+    k->t = must_describe(&k->s, ABOUT(.name = "int_rows", .key = NAMES("id"), .columns = NAMES("n"),
+                                      .first_version = FIRST));
     return true;
 }
 

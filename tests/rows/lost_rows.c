@@ -44,15 +44,14 @@ struct deal {
     int said;
 };
 
-static void open_table(struct deal *d)
+static void open_its_table(struct deal *d)
 {
     static const char *const key[] = {"id", NULL}, *const columns[] = {"n", NULL};
     char name[60];
     snprintf(name, sizeof name, "%srows", d->l->prefix);
-    rowlock_table_options about =
-        *OPTIONS(table, .name = name, .key = key, .columns = columns,
-                 .set = d->trade->adds ? "n = n + ?" : NULL, .first_version = 1);
-    loss_result(d->l, d->db, rowlock_table_open(d->db, &about, &d->table), ROWLOCK_OK,
+    struct about about = *ABOUT(.name = name, .key = key, .columns = columns,
+                                .set = d->trade->adds ? "n = n + ?" : NULL, .first_version = 1);
+    loss_result(d->l, d->db, open_table(d->db, &about, &d->table), ROWLOCK_OK,
                 "the table is opened");
 }
 
@@ -144,7 +143,7 @@ static void check_read(struct deal *d)
 static int add_one(struct deal *d, int64_t id, int lock)
 {
     rowlock_value one = rowlock_int(id), value = rowlock_int(1);
-    rowlock_row row;
+    rowlock_row row = ROWLOCK_ROW_INIT;
     int result = rowlock_read(d->table, &one, lock, &row);
     if (result != ROWLOCK_OK)
         return result;
@@ -190,9 +189,9 @@ static int add_in_walk(void *context, const rowlock_row *row, rowlock_value *val
 
 static int call_walk(struct deal *d)
 {
-    return rowlock_walk(
-        d->table, OPTIONS(walk, .name = d->l->name, .each = add_in_walk, .context = d, .chunk = 2),
-        &d->report);
+    return walk_table(d->table,
+                      WALK(.name = d->l->name, .each = add_in_walk, .context = d, .chunk = 2),
+                      &d->report);
 }
 
 /* What a walk that was cut short leaves behind is its lock, which somebody breaks here, and its checkpoint. */
@@ -340,9 +339,13 @@ static bool lose(struct loss *l)
     while (strcmp(trade->what, l->what) != 0)
         trade++;
     OWNED(db) rowlock_db *db = loss_open(l);
-    struct deal d = {.l = l, .trade = trade, .db = db, .report = ROWLOCK_WALK_REPORT_INIT};
+    struct deal d = {.l = l,
+                     .trade = trade,
+                     .db = db,
+                     .row = ROWLOCK_ROW_INIT,
+                     .report = ROWLOCK_WALK_REPORT_INIT};
     make_rows(l);
-    open_table(&d);
+    open_its_table(&d);
     if (trade->claims)
         loss_result(l, d.db, claim(&d), ROWLOCK_OK, "the key is claimed at first");
     loss_arm(l);

@@ -39,9 +39,9 @@ static void open_db(struct round *r)
 static int open_one(struct round *r, const char *set, rowlock_table **out)
 {
     static const char *const key[] = {"id", NULL}, *const columns[] = {"n", NULL};
-    rowlock_table_options about = *OPTIONS(table, .name = "rows_memory", .key = key,
-                                           .columns = columns, .set = set, .first_version = 1);
-    return rowlock_table_open(r->db, &about, out);
+    struct about about = *ABOUT(.name = "rows_memory", .key = key, .columns = columns, .set = set,
+                                .first_version = 1);
+    return open_table(r->db, &about, out);
 }
 
 static int call_open(struct round *r)
@@ -122,7 +122,7 @@ static int call_expect(struct round *r)
 static int call_read(struct round *r)
 {
     rowlock_value id = rowlock_int(2);
-    rowlock_row row;
+    rowlock_row row = ROWLOCK_ROW_INIT;
     int result = rowlock_read(r->table, &id, 0, &row);
     return result == ROWLOCK_OK && row.version != 3 ? ROWLOCK_ESERVER : result;
 }
@@ -171,11 +171,11 @@ static int each(void *context, const rowlock_row *row, rowlock_value *values)
 static int call_walk(struct round *r)
 {
     rowlock_walk_report report = ROWLOCK_WALK_REPORT_INIT;
-    rowlock_walk_options how =
-        *OPTIONS(walk, .name = "memory", .each = each, .context = r, .chunk = 2, .ttl_ms = 60000);
+    struct walking how =
+        *WALK(.name = "memory", .each = each, .context = r, .chunk = 2, .ttl_ms = 60000);
     if (r->again) /* a walk without memory may have left its lock */
         db_exec(r->raw, r->url, "DELETE FROM rows_locks");
-    int result = r->session ? ROWLOCK_OK : rowlock_walk(r->table, &how, &report);
+    int result = r->session ? ROWLOCK_OK : walk_table(r->table, &how, &report);
     bool whole = r->session || report.written == ROWS;
     return result == ROWLOCK_OK && !whole ? ROWLOCK_ESERVER : result;
 }

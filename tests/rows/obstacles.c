@@ -130,7 +130,7 @@ static void triggers(const struct site *s)
 static void policies(const struct contract *c)
 {
     struct few f;
-    rowlock_row row;
+    rowlock_row row = ROWLOCK_ROW_INIT;
     char why_not[200];
     OWNED(site) struct site s = site_adopt(c);
     c->raw->run(s.look, "CREATE ROLE obs_reader", why_not, sizeof why_not);
@@ -187,10 +187,10 @@ static void bits(const struct site *s)
 {
     rowlock_table *t = NULL;
     site_table(s, "obs_bits", "id BIT(8) PRIMARY KEY, n INT, version BIGINT NOT NULL");
-    is_result(s->db,
-              rowlock_table_open(
-                  s->db, TABLE(.name = "obs_bits", .key = NAMES("id"), .columns = NAMES("n")), &t),
-              ROWLOCK_EINVAL, "rows are not told apart by bits");
+    is_result(
+        s->db,
+        open_table(s->db, TABLE(.name = "obs_bits", .key = NAMES("id"), .columns = NAMES("n")), &t),
+        ROWLOCK_EINVAL, "rows are not told apart by bits");
 }
 
 static void session_limit(const struct contract *c)
@@ -316,15 +316,15 @@ static void refused_row(const struct contract *c, const char *url, bool as_reade
     rows_say(f.changes, ROWS,
              as_reader ? "UNDONE, CANCELLED, CANCELLED" : "UNDONE, ESERVER, UNDONE",
              "the others are as they were");
-    rowlock_walk_options how = *OPTIONS(walk, .name = "obstacles", .each = add_one,
-                                        .failed = note_key, .context = &failed);
-    is_result(theirs.db, rowlock_walk(t, &how, &report), ROWLOCK_OK, "a walk goes on");
+    struct walking how =
+        *WALK(.name = "obstacles", .each = add_one, .failed = note_key, .context = &failed);
+    is_result(theirs.db, walk_table(t, &how, &report), ROWLOCK_OK, "a walk goes on");
     tap_is_int(failed, 2, "and tells which row it could not write");
     tap_is_int(report.written, ROWS - 1, "the others are written");
     if (as_reader) {
         site_run(&s, "CREATE POLICY obs_none ON obs_rows AS RESTRICTIVE USING (true) "
                      "WITH CHECK (false)");
-        is_result(theirs.db, rowlock_walk(t, &how, &report), ROWLOCK_EDENIED,
+        is_result(theirs.db, walk_table(t, &how, &report), ROWLOCK_EDENIED,
                   "a walk that may write no row ends");
     }
     rowlock_table_close(t);

@@ -93,11 +93,8 @@ static void several_columns(const struct site *s)
                "PRIMARY KEY (a, b)");
     site_run(s, "INSERT INTO pair_rows VALUES ('x', 1, 11, 5), ('x', 2, 12, 6), "
                 "('it''s \"{so}\"\\\\', 1, 13, 7)");
-    rowlock_table *t =
-        must_describe(s, &(rowlock_table_options){.size = sizeof(rowlock_table_options),
-                                                  .name = "pair_rows",
-                                                  .key = NAMES("a", "b"),
-                                                  .columns = NAMES("n")});
+    rowlock_table *t = must_describe(
+        s, &(struct about){.name = "pair_rows", .key = NAMES("a", "b"), .columns = NAMES("n")});
     is_result(s->db,
               read_keys(t,
                         VALUES(rowlock_text("x"), rowlock_int(2), rowlock_text("x"), rowlock_int(1),

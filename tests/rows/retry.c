@@ -47,7 +47,7 @@ static void trial_close(struct trial *trial)
 /* Read a row and write it with this much more. */
 static int add(rowlock_table *t, int64_t id, int64_t more, const rowlock_attempt *attempt)
 {
-    rowlock_row row;
+    rowlock_row row = ROWLOCK_ROW_INIT;
     rowlock_value key = rowlock_int(id);
     int result = rowlock_read(t, &key, attempt->lock, &row);
     if (result != ROWLOCK_OK)
@@ -127,7 +127,7 @@ static int again_inside(void *context, const rowlock_attempt *attempt)
 static int come_second(void *context, const rowlock_attempt *attempt)
 {
     struct trial *trial = context;
-    rowlock_row row;
+    rowlock_row row = ROWLOCK_ROW_INIT;
     rowlock_value key = rowlock_int(1);
     note(trial, attempt);
     int result = rowlock_read(trial->t, &key, attempt->lock, &row);

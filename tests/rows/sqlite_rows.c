@@ -25,7 +25,7 @@ static int ask_for_it(rowlock_table *t, bool by_reading)
 {
     rowlock_value id = rowlock_int(1);
     rowlock_change change = {.key = &id, .version = 1};
-    rowlock_row row;
+    rowlock_row row = ROWLOCK_ROW_INIT;
     return by_reading ? rowlock_read(t, &id, 1, &row) : rowlock_expect(t, &change, 1, NULL);
 }
 

@@ -27,7 +27,7 @@ static const struct script_column described[] = {
 static rowlock_db *db;
 static rowlock_table *table;
 
-static void open_table(const char *dialect, size_t keys, const char *set)
+static void open_shape(const char *dialect, size_t keys, const char *set)
 {
     const char *key[MOST_KEYS + 1] = {"a", "b", "c%"};
     const char *const columns[] = {"x", "y {set} \"`%s", NULL};
@@ -38,12 +38,10 @@ static void open_table(const char *dialect, size_t keys, const char *set)
     db = script_open(NULL);
     key[keys] = NULL;
     about.schema = "my place";
-    about.name = "we\"ird `{set} %s";
-    about.key = key;
     about.columns = columns;
     about.version = "ver sion";
     about.set = set;
-    if (rowlock_table_open(db, &about, &table) != ROWLOCK_OK)
+    if (rowlock_table_open(db, "we\"ird `{set} %s", key, &about, &table) != ROWLOCK_OK)
         tap_ok(false, "a table is opened: %s", db->error.text);
 }
 
@@ -110,7 +108,7 @@ static void test_own_sql(void)
                                         .kinds = kinds};
         char sql[200];
         snprintf(sql, sizeof sql, "%s\n, *", all[i].sql);
-        open_table(all[i].dialect, 1, all[i].set);
+        open_shape(all[i].dialect, 1, all[i].set);
         const struct rlk_text *text = compose("{set}*", &shape);
         tap_is_str(text->sql, sql, "%s: %s", all[i].dialect, all[i].set);
         tap_is_str(describe_params(text), all[i].params, "its parameters");
@@ -134,7 +132,7 @@ static void test_kept(void)
 {
     static const rowlock_kind texts[] = {ROWLOCK_TEXT}, ints[] = {ROWLOCK_INT};
     struct rlk_shape shape = {.step = RLK_STEP_ROW_UPDATE, .sets = true, .kinds = texts};
-    open_table("postgres", 1, "n = ?");
+    open_shape("postgres", 1, "n = ?");
     const struct rlk_text *first = rlk_compose(table, &shape);
     rowlock_kind same[] = {ROWLOCK_TEXT};
     shape.kinds = same;
@@ -152,7 +150,7 @@ static void test_kept(void)
     tap_ok(unlocked != locked, "so has a lock");
     tap_is_int((long long)rlk_compose(table, &shape)->id, (long long)locked, "which is kept too");
     close_table();
-    open_table("postgres", 1, "n = ?");
+    open_shape("postgres", 1, "n = ?");
     shape = (struct rlk_shape){.step = RLK_STEP_ROW_READ};
     tap_ok(rlk_compose(table, &shape)->id > locked, "no identity is given twice");
     close_table();
@@ -161,7 +159,7 @@ static void test_kept(void)
 static void test_unknown(void)
 {
     const struct rlk_shape plain = {.step = RLK_STEP_ROW_READ};
-    open_table("postgres", 1, NULL);
+    open_shape("postgres", 1, NULL);
     tap_is_str(compose("no such {placeholder} stays", &plain)->sql, "no such  stays",
                "a placeholder that nobody knows is nothing");
     close_table();
@@ -226,7 +224,7 @@ static void test_real(void)
     for (int d = 0; d < DIALECTS; d++)
         for (size_t keys = 1; keys <= MOST_KEYS; keys++) {
             static const rowlock_kind kinds[] = {ROWLOCK_TEXT, ROWLOCK_NULL};
-            open_table(dialects[d], keys, "x = ?, y = ?");
+            open_shape(dialects[d], keys, "x = ?, y = ?");
             for (int step = RLK_STEP_ROW_UPDATE; step <= RLK_STEP_ROWS_COUNT; step++)
                 for (int variant = 0; variant < 6; variant++) {
                     struct rlk_shape shape = {.step = (enum rlk_step)step,

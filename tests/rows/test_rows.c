@@ -18,9 +18,9 @@ static void begin_on(const char *dialect, rowlock_db *(*connect)(void))
     script_dialect(dialect);
     script_jump();
     db = connect();
-    rowlock_table_options about =
-        *OPTIONS(table, .name = "prices", .key = key, .columns = columns, .first_version = 1);
-    if (rowlock_table_open(db, &about, &table) != ROWLOCK_OK)
+    struct about about =
+        *ABOUT(.name = "prices", .key = key, .columns = columns, .first_version = 1);
+    if (open_table(db, &about, &table) != ROWLOCK_OK)
         tap_ok(false, "a table is opened: %s", why(db));
     script_calls();
 }
@@ -492,7 +492,7 @@ static void test_adopted(void)
 static void test_table(void)
 {
     static const char *const key[] = {"id", NULL};
-    const rowlock_table_options *about = OPTIONS(table, .name = "prices", .key = key);
+    const struct about *about = ABOUT(.name = "prices", .key = key);
     const rowlock_value x = rowlock_text("x"), half[] = {rowlock_text("id"),
                                                          rowlock_text("int"),
                                                          rowlock_int(1),
@@ -508,10 +508,9 @@ static void test_table(void)
     rowlock_table *other;
     begin("sqlite");
     script_next(OP_TABLE, ANSWER(.cells = half, .width = 12, .rows = 1));
-    tap_is_int(rowlock_table_open(db, about, &other), ROWLOCK_ESERVER,
-               "a table of which not all is told");
+    tap_is_int(open_table(db, about, &other), ROWLOCK_ESERVER, "a table of which not all is told");
     script_next(OP_TABLE, ANSWER(.cells = half, .width = 2, .rows = 1));
-    tap_is_int(rowlock_table_open(db, about, &other), ROWLOCK_ESERVER, "or with too few columns");
+    tap_is_int(open_table(db, about, &other), ROWLOCK_ESERVER, "or with too few columns");
     end();
 }
 

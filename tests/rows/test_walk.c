@@ -131,8 +131,8 @@ static void end(void)
 
 static int walk(rowlock_walk_report *report)
 {
-    return rowlock_walk(
-        table, OPTIONS(walk, .name = "reprice", .each = each, .chunk = 3, .wait_ms = 1000), report);
+    return walk_table(table, WALK(.name = "reprice", .each = each, .chunk = 3, .wait_ms = 1000),
+                      report);
 }
 
 static void is_written(void)

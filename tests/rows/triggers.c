@@ -279,10 +279,8 @@ static void by_xmin(struct manual *m)
 {
     char read[40] = "", text[STATEMENT_BYTES], sql[STATEMENT_BYTES + 50];
     rowlock_table *t = NULL;
-    const rowlock_table_options *about =
-        TABLE(.name = "prices", .key = NAMES("id"), .version = "xmin");
-    is_result(m->s.db, rowlock_table_open(m->s.db, about, &t), ROWLOCK_EINVAL,
-              "xmin is no version");
+    const struct about *about = TABLE(.name = "prices", .key = NAMES("id"), .version = "xmin");
+    is_result(m->s.db, open_table(m->s.db, about, &t), ROWLOCK_EINVAL, "xmin is no version");
     reset_price(m);
     m->s.c->raw->ask(m->s.look, "SELECT xmin FROM prices WHERE id = 42", read, sizeof read);
     const char *at = take_statement(find_block(m, "xmin"), text);

@@ -117,7 +117,7 @@ static void describe(const rowlock_value *v, char *out, size_t cap)
 /* Row id has the value. */
 static bool row_has(rowlock_table *t, int64_t id, const rowlock_value *want)
 {
-    rowlock_row row;
+    rowlock_row row = ROWLOCK_ROW_INIT;
     rowlock_value key = rowlock_int(id);
     char got[200] = "no row", wanted[200];
     int result = rowlock_read(t, &key, 0, &row);

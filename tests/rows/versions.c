@@ -70,7 +70,7 @@ static bool is_text_of(const rowlock_value *value, const char *want)
 
 static void reads(const struct site *s, rowlock_table *t)
 {
-    rowlock_row row;
+    rowlock_row row = ROWLOCK_ROW_INIT;
     rowlock_value one = rowlock_int(1), two = rowlock_int(2), none = rowlock_int(99);
     for (int lock = 0; lock <= 1; lock++) {
         is_result(s->db, rowlock_read(t, &two, lock, &row), ROWLOCK_OK, "a row is read, lock %d",
@@ -89,7 +89,7 @@ static void reads(const struct site *s, rowlock_table *t)
 
 static void misuse(const struct site *s, rowlock_table *t)
 {
-    rowlock_row row;
+    rowlock_row row = ROWLOCK_ROW_INIT;
     rowlock_value key = rowlock_int(1), null = rowlock_null();
     rowlock_change change = {.key = &key, .version = 9};
     is_result(s->db, rowlock_update(t, &change, 1, NULL), ROWLOCK_EINVAL, "no values");
@@ -169,7 +169,7 @@ static void keys_are(const struct site *s, rowlock_table *t, const rowlock_value
                      int count, int changed)
 {
     for (int i = 0; i < count; i++) {
-        rowlock_row row;
+        rowlock_row row = ROWLOCK_ROW_INIT;
         is_result(s->db, rowlock_read(t, keys[i], 0, &row), ROWLOCK_OK, "each is found");
         tap_ok(row.version == (i == changed ? 2 : 1) &&
                    row.values[0].number == (i == changed ? 77 : i),
@@ -240,7 +240,7 @@ static void make_odd_table(const struct site *s, const char *whole)
 
 static void one_odd_row(const struct site *s, rowlock_table *t, const rowlock_value *values)
 {
-    rowlock_row row;
+    rowlock_row row = ROWLOCK_ROW_INIT;
     rowlock_value one = rowlock_int(1);
     row_becomes(s, t, INSERT, 1, values, 0, ROWLOCK_OK, 3, "names of all sorts");
     row_becomes(s, t, UPDATE, 1, values, 3, ROWLOCK_OK, 4, "names of all sorts");
@@ -364,7 +364,7 @@ static int insert_first(const struct site *s, int64_t first, int64_t id, int64_t
     rowlock_value key = rowlock_int(id);
     rowlock_change change = {.key = &key};
     OWNED(table) rowlock_table *t = NULL;
-    int result = rowlock_table_open(
+    int result = open_table(
         s->db, TABLE(.name = "ver_width", .key = NAMES("id"), .first_version = first), &t);
     if (result == ROWLOCK_OK)
         result = rowlock_insert(t, &change, 1, NULL);
@@ -405,7 +405,7 @@ static void beyond_the_last(const struct contract *c)
     OWNED(site) struct site s = site_open(c);
     rowlock_value keys[2] = {rowlock_int(1), rowlock_int(2)};
     rowlock_change changes[2] = {{.key = &keys[0]}, {.key = &keys[1]}};
-    rowlock_row row;
+    rowlock_row row = ROWLOCK_ROW_INIT;
     site_table(&s, "ver_width", "id INT PRIMARY KEY, n INT, version BIGINT UNSIGNED NOT NULL");
     site_run(&s, "INSERT INTO ver_width VALUES (1, 0, 9223372036854775808), (2, 0, 0)");
     OWNED(table) rowlock_table *t = must_open_table(&s, "ver_width", NAMES("n"));
@@ -498,10 +498,10 @@ static const char LONG_NAME[] =
     "time ago, but still the same sentence, that does not want to come to an end before three "
     "hundred bytes are used up, which it has";
 
-static void refused(const struct site *s, const rowlock_table_options *about, const char *clue)
+static void refused(const struct site *s, const struct about *about, const char *clue)
 {
     OWNED(table) rowlock_table *t = (rowlock_table *)(uintptr_t)1;
-    int result = rowlock_table_open(s->db, about, &t);
+    int result = open_table(s->db, about, &t);
     is_result(s->db, result, ROWLOCK_EINVAL, "refused: %s", clue);
     tap_ok(t == NULL, "there is no handle");
     bool told = strstr(why(s->db), clue) != NULL;
@@ -518,7 +518,7 @@ static void refused(const struct site *s, const rowlock_table_options *about, co
 static void wrong_options(const struct site *s)
 {
     const struct {
-        const rowlock_table_options *about;
+        const struct about *about;
         const char *clue;
     } all[] = {
         {TABLE(.name = "ver_nosuch", .key = NAMES("id")), "no such table"},
@@ -557,16 +557,14 @@ static void wrong_options(const struct site *s)
         refused(s, all[i].about, all[i].clue);
     for (int i = 0; i < COUNT(closed); i++)
         rowlock_table_close(must_describe(s, ROWS(.set = closed[i])));
-    tap_is_int(rowlock_table_open(s->db, ROWS(.set = NULL), NULL), ROWLOCK_EINVAL,
-               "a handle to nowhere");
-    tap_is_int(rowlock_table_open(s->db, NULL, &(rowlock_table *){NULL}), ROWLOCK_EINVAL,
-               "nothing at all");
+    tap_is_int(open_table(s->db, ROWS(.set = NULL), NULL), ROWLOCK_EINVAL, "a handle to nowhere");
+    tap_is_int(open_table(s->db, NULL, &(rowlock_table *){NULL}), ROWLOCK_EINVAL, "nothing at all");
 }
 
 /* Each a table ver_bad, or a part of one. */
 static void wrong_keys(const struct site *s)
 {
-    const rowlock_table_options *about = TABLE(.name = "ver_bad", .key = NAMES("id"));
+    const struct about *about = TABLE(.name = "ver_bad", .key = NAMES("id"));
     site_table(s, "ver_bad", "id INT NOT NULL, other INT NOT NULL, version INT NOT NULL");
     refused(s, about, "unique key");
     site_run(s, "CREATE UNIQUE INDEX ver_bad_both ON ver_bad (id, other)");
@@ -610,7 +608,7 @@ static void a_view(const struct site *s)
 /* SQLite lists no such columns at all. */
 static void generated_version(const struct site *s)
 {
-    const rowlock_table_options *about = TABLE(.name = "ver_bad", .key = NAMES("id"));
+    const struct about *about = TABLE(.name = "ver_bad", .key = NAMES("id"));
     const char *clue = is_sqlite(s->c) ? "no column" : "generated";
     site_table(s, "ver_bad",
                "id INT PRIMARY KEY, n INT, version INT GENERATED ALWAYS AS (n + 1) STORED");

@@ -21,7 +21,7 @@ enum { MANY = 10000, SOME = 3000, CHUNK = 250, FEW = 1000, STOPPED = -42 };
 struct tour {
     struct site site;
     rowlock_table *t;
-    rowlock_walk_options how;
+    struct walking how;
     rowlock_walk_report report;
     int (*hook)(struct tour *tour, int64_t id);
     int64_t n; /* of the row */
@@ -103,15 +103,15 @@ static struct tour tour_over(const struct contract *c, const char *schema, const
                              const char *const *key)
 {
     struct tour tour = {.site = site_open(c), .furthest = INT64_MIN, .consistent = true};
-    tour.how = (rowlock_walk_options)ROWLOCK_WALK_OPTIONS_INIT;
+    tour.how = (struct walking){0};
     tour.report = (rowlock_walk_report)ROWLOCK_WALK_REPORT_INIT;
     tour.how.name = NAME;
     tour.how.chunk = CHUNK;
     tour.how.each = each;
     tour.how.progress = on_progress;
     tour.how.failed = on_failed;
-    tour.t = must_describe(&tour.site, OPTIONS(table, .schema = schema, .name = name, .key = key,
-                                               .columns = NAMES("n")));
+    tour.t = must_describe(
+        &tour.site, ABOUT(.schema = schema, .name = name, .key = key, .columns = NAMES("n")));
     return tour;
 }
 
@@ -130,7 +130,7 @@ static void tour_close(struct tour *tour)
 static int go(struct tour *tour)
 {
     tour->how.context = tour;
-    return rowlock_walk(tour->t, &tour->how, &tour->report);
+    return walk_table(tour->t, &tour->how, &tour->report);
 }
 
 static void goes(struct tour *tour, int want, const char *what)
@@ -409,7 +409,7 @@ static void texts(const struct contract *c)
     tour.how.progress = NULL;
     tour.how.failed = NULL;
     tour.how.context = text;
-    is_result(tour.site.db, rowlock_walk(t, &tour.how, NULL), ROWLOCK_OK,
+    is_result(tour.site.db, walk_table(t, &tour.how, NULL), ROWLOCK_OK,
               "texts from one place, and no report");
     const char *wanted = is_sqlite(c) ? "'row ' || id" : "CONCAT('row ', id)";
     tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM walk_rows WHERE note = %s", wanted),
@@ -420,7 +420,7 @@ static void misuse(const struct contract *c)
 {
     make_rows(c, 1);
     OWNED(tour) struct tour tour = tour_open(c);
-    rowlock_walk_options good = tour.how;
+    struct walking good = tour.how;
     tour.how.name = NULL;
     goes(&tour, ROWLOCK_EINVAL, "without a name");
     tour.how = good;
@@ -431,16 +431,14 @@ static void misuse(const struct contract *c)
     goes(&tour, ROWLOCK_EINVAL, "in chunks that are too long");
     tour.how.chunk = -1;
     goes(&tour, ROWLOCK_EINVAL, "or shorter than nothing");
-    tap_is_int(rowlock_walk(NULL, &good, NULL), ROWLOCK_EMISUSE, "of no table");
+    tap_is_int(walk_table(NULL, &good, NULL), ROWLOCK_EMISUSE, "of no table");
     OWNED(site) struct site app = site_adopt(c);
     OWNED(table) rowlock_table *t = must_open_table(&app, "walk_rows", NAMES("n"));
-    is_result(app.db, rowlock_walk(t, &good, NULL), ROWLOCK_EMISUSE,
+    is_result(app.db, walk_table(t, &good, NULL), ROWLOCK_EMISUSE,
               "on the application's connection");
-    const rowlock_table_options *adds =
-        TABLE(.name = "walk_rows", .key = NAMES("id"), .set = "n = n + ?");
+    const struct about *adds = TABLE(.name = "walk_rows", .key = NAMES("id"), .set = "n = n + ?");
     OWNED(table) rowlock_table *set = must_describe(&tour.site, adds);
-    is_result(tour.site.db, rowlock_walk(set, &good, NULL), ROWLOCK_EMISUSE,
-              "with a set of its own");
+    is_result(tour.site.db, walk_table(set, &good, NULL), ROWLOCK_EMISUSE, "with a set of its own");
     tap_is_int(tour.calls, 0, "nothing is walked by any of that");
     nothing_left(c);
 }

@@ -45,7 +45,7 @@ static void fail(struct client *c, const char *what, int result)
     stopping = true;
     if (!atomic_compare_exchange_strong(&failed, &first, true))
         return;
-    rowlock_db_error(c->db, &err);
+    err = *rowlock_db_error(c->db);
     snprintf(failure, sizeof failure, "%s: %s: %s: %s", what, rowlock_result_name(result),
              err.action, err.text);
 }

@@ -24,9 +24,8 @@ static void end(int signal)
 
 static int complain(rowlock_db *db, const char *what, int result)
 {
-    rowlock_error error = ROWLOCK_ERROR_INIT;
-    rowlock_db_error(db, &error);
-    fprintf(stderr, "%s: %s: %s\n", what, rowlock_result_name(result), error.text);
+    const rowlock_error *error = rowlock_db_error(db);
+    fprintf(stderr, "%s: %s: %s\n", what, rowlock_result_name(result), error->text);
     return 1;
 }
 

@@ -105,9 +105,7 @@ int status_of(int result)
 
 rowlock_error last_error(const struct cli *cli)
 {
-    rowlock_error error = ROWLOCK_ERROR_INIT;
-    rowlock_db_error(cli->db, &error);
-    return error;
+    return *rowlock_db_error(cli->db);
 }
 
 int status_of_error(int result, const rowlock_error *error)

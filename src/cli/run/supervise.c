@@ -176,7 +176,7 @@ static void open_files(struct watch *watch)
     watch->files = must_have(calloc(watch->file_count, sizeof *watch->files));
     watch->files[0].fd = signals_fd();
     for (int i = 0; i < cli->lock_count; i++)
-        watch->files[2 + i].fd = rowlock_lock_fd(cli->locks[i]);
+        watch->files[2 + i].fd = rowlock_lock_state_fd(cli->locks[i]);
     for (nfds_t i = 0; i < watch->file_count; i++)
         watch->files[i].events = POLLIN;
 }

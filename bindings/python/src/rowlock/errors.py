@@ -28,18 +28,18 @@ class Result(enum.IntEnum):
     TIMEOUT = 2
     LOST = 3
     LAPSED = 4
-    NONE = 5
-    CANCELLED = 6
-    STALE = 7
-    CONFLICT = 8
-    MISMATCH = 9
-    DEADLOCK = 10
-    PENDING = 11
-    GONE = 12
-    EXISTS = 13
-    UNDONE = 14
-    DONE = 15
-    VIOLATION = 16
+    MISMATCH = 5
+    DEADLOCK = 6
+    CANCELLED = 7
+    PENDING = 8
+    NONE = 9
+    STALE = 20
+    CONFLICT = 21
+    GONE = 22
+    EXISTS = 23
+    UNDONE = 24
+    VIOLATION = 25
+    DONE = 26
     EUNCERTAIN = -1
     ECONN = -2
     ESCHEMA = -3
@@ -284,7 +284,4 @@ def constraint_of(number: int) -> Constraint:
 
 def error_of(result: int, db: Any) -> Error:
     """The exception for the last call on a rowlock_db."""
-    err = ffi.new("rowlock_error *", lib.rowlock_error_init())
-    if db:
-        lib.rowlock_db_error(db, err)
-    return new_error(result, err)
+    return new_error(result, lib.rowlock_db_error(db or ffi.NULL))

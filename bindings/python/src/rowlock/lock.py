@@ -473,7 +473,7 @@ class Held(Single):
         self._check_pid()
         try:
             with self._handle.mutex:
-                return os.dup(lib.rowlock_lock_fd(self._use()))
+                return os.dup(lib.rowlock_lock_state_fd(self._use()))
         except Misuse:
             return -1
 
@@ -481,7 +481,7 @@ class Held(Single):
         """A descriptor that is readable when the state gets worse. Reading state clears it."""
         self._check_pid()
         with self._handle.mutex:
-            return int(lib.rowlock_lock_fd(self._use()))
+            return int(lib.rowlock_lock_state_fd(self._use()))
 
     def progress(self) -> None:
         """Tells the keeper that the work goes on. See the argument progress of Database.lock()."""

@@ -210,14 +210,19 @@ class Walk(Single):
             self._given.put(error)
 
     def _walk(self, handle: Handle) -> Optional[Error]:
-        options = Options("walk_options", **self.options)
-        options.struct.each = lib.rowlock_py_walk_each
+        given = dict(self.options)
+        options = Options("walk_options")
+        name = options.text(given.pop("name"), "name")
+        for member, value in given.items():
+            options.take(member, value)
         options.struct.progress = lib.rowlock_py_walk_progress
         options.struct.failed = lib.rowlock_py_walk_failed
-        options.struct.context = self._call.context
         report = ffi.new("rowlock_walk_report *", lib.rowlock_walk_report_init())
         table = self.table._open(handle)
-        result = self._call.run(lib.rowlock_walk, table, options.struct, report)
+        each, context = lib.rowlock_py_walk_each, self._call.context
+        result = self._call.run(
+            lib.rowlock_walk, table, name, each, context, options.struct, report
+        )
         self._given.put(report_of(report))
         if self._stopped:
             return Misuse("the database was closed")

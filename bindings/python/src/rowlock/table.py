@@ -115,16 +115,15 @@ class Table(Single):
         if not out[0]:
             options = Options(
                 "table_options",
-                name=self.name,
                 schema=self.schema,
                 version=self.version,
                 set=self.set,
                 first_version=self.first_version,
             )
-            options.struct.key = options.texts(self.key, "key")
+            name, key = options.text(self.name, "name"), options.texts(self.key, "key")
             if self.columns:
                 options.struct.columns = options.texts(self.columns, "columns")
-            handle.check(lib.rowlock_table_open(db, options.struct, out))
+            handle.check(lib.rowlock_table_open(db, name, key, options.struct, out))
         return out[0]
 
     def reopen(self) -> None:
@@ -181,7 +180,7 @@ class Table(Single):
         locked = flag("lock", lock)
 
         def work(handle: Handle) -> Dict[str, Any]:
-            row = ffi.new("rowlock_row *")
+            row = ffi.new("rowlock_row *", lib.rowlock_row_init())
             handle.check(lib.rowlock_read(self._open(handle), values.array, locked, row))
             return self._row(row)
 
@@ -237,7 +236,7 @@ class Table(Single):
         tuple has the key, the columns and the version, in this order.
         """
         names = (*self.key, *self.given)
-        return self._change(lib.rowlock_update, rows, names, True, all_or_nothing, chunk)
+        return self._change(lib.ROWLOCK_UPDATE, rows, names, True, all_or_nothing, chunk)
 
     @overload
     def insert(  # type: ignore
@@ -252,7 +251,7 @@ class Table(Single):
     def insert(self, rows: Any, *, all_or_nothing: bool = False, chunk: int = 0) -> Any:
         """Makes new rows: key and columns. Otherwise as update(); Exists if a row is there."""
         names = (*self.key, *self.columns)
-        return self._change(lib.rowlock_insert, rows, names, False, all_or_nothing, chunk)
+        return self._change(lib.ROWLOCK_INSERT, rows, names, False, all_or_nothing, chunk)
 
     @overload
     def touch(  # type: ignore
@@ -266,7 +265,7 @@ class Table(Single):
 
     def touch(self, rows: Any, *, all_or_nothing: bool = False, chunk: int = 0) -> Any:
         """Sets nothing but the version. A tuple has the key and the version."""
-        return self._change(lib.rowlock_touch, rows, self.key, True, all_or_nothing, chunk)
+        return self._change(lib.ROWLOCK_TOUCH, rows, self.key, True, all_or_nothing, chunk)
 
     @overload
     def expect(  # type: ignore
@@ -280,7 +279,7 @@ class Table(Single):
 
     def expect(self, rows: Any, *, all_or_nothing: bool = False, chunk: int = 0) -> Any:
         """Changes nothing: the rows have these versions, until the transaction ends."""
-        return self._change(lib.rowlock_expect, rows, self.key, True, all_or_nothing, chunk)
+        return self._change(lib.ROWLOCK_EXPECT, rows, self.key, True, all_or_nothing, chunk)
 
     @overload
     def remove(  # type: ignore
@@ -294,10 +293,10 @@ class Table(Single):
 
     def remove(self, rows: Any, *, all_or_nothing: bool = False, chunk: int = 0) -> Any:
         """Deletes rows that have the version you give."""
-        return self._change(lib.rowlock_remove, rows, self.key, True, all_or_nothing, chunk)
+        return self._change(lib.ROWLOCK_REMOVE, rows, self.key, True, all_or_nothing, chunk)
 
     def _change(
-        self, call: Any, rows: Any, names: Sequence[str], versioned: bool, all: bool, chunk: int
+        self, op: int, rows: Any, names: Sequence[str], versioned: bool, all: bool, chunk: int
     ) -> Any:
         one = isinstance(rows, (Mapping, tuple))
         many: List[Row] = [rows] if one else list(rows)
@@ -309,7 +308,8 @@ class Table(Single):
         options = Options("change_options", all_or_nothing=flag("all_or_nothing", all), chunk=chunk)
 
         def work(handle: Handle) -> Outcomes:
-            result = call(self._open(handle), changes.array, len(many), options.struct)
+            table, size = self._open(handle), ffi.sizeof("rowlock_change")
+            result = lib.rowlock_apply(table, op, changes.array, len(many), size, options.struct)
             outcomes = changes.outcomes()
             if result != 0:
                 outcomes.error = error_of(result, handle.use())
