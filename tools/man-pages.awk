@@ -54,7 +54,7 @@ function read_header(line) {
     if (in_type) { read_member(line); return }
     if (prototype != "" || line ~ /^ROWLOCK_MUST_CHECK |^ROWLOCK_API |^static inline /) {
         prototype = prototype " " line
-        if (line ~ /;$/ || prototype ~ /^ (ROWLOCK_MUST_CHECK )?static inline .*\)$/) { note_function(substr(prototype, 2)); prototype = "" }
+        if (line ~ /;$/ || prototype ~ /^ static inline .*\)$/) { note_function(substr(prototype, 2)); prototype = "" }
         return
     }
     if (line ~ /^typedef (struct|enum) [a-z_]+ \{/) {

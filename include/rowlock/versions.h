@@ -290,35 +290,35 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_apply(rowlock_table *table, rowlock_o
                                                  size_t change_size,
                                                  const rowlock_change_options *options);
 
-ROWLOCK_MUST_CHECK static inline int rowlock_update(rowlock_table *table, rowlock_change *changes,
+static inline ROWLOCK_MUST_CHECK int rowlock_update(rowlock_table *table, rowlock_change *changes,
                                                     size_t count,
                                                     const rowlock_change_options *options)
 {
     return rowlock_apply(table, ROWLOCK_UPDATE, changes, count, sizeof(rowlock_change), options);
 }
 
-ROWLOCK_MUST_CHECK static inline int rowlock_touch(rowlock_table *table, rowlock_change *changes,
+static inline ROWLOCK_MUST_CHECK int rowlock_touch(rowlock_table *table, rowlock_change *changes,
                                                    size_t count,
                                                    const rowlock_change_options *options)
 {
     return rowlock_apply(table, ROWLOCK_TOUCH, changes, count, sizeof(rowlock_change), options);
 }
 
-ROWLOCK_MUST_CHECK static inline int rowlock_expect(rowlock_table *table, rowlock_change *changes,
+static inline ROWLOCK_MUST_CHECK int rowlock_expect(rowlock_table *table, rowlock_change *changes,
                                                     size_t count,
                                                     const rowlock_change_options *options)
 {
     return rowlock_apply(table, ROWLOCK_EXPECT, changes, count, sizeof(rowlock_change), options);
 }
 
-ROWLOCK_MUST_CHECK static inline int rowlock_insert(rowlock_table *table, rowlock_change *changes,
+static inline ROWLOCK_MUST_CHECK int rowlock_insert(rowlock_table *table, rowlock_change *changes,
                                                     size_t count,
                                                     const rowlock_change_options *options)
 {
     return rowlock_apply(table, ROWLOCK_INSERT, changes, count, sizeof(rowlock_change), options);
 }
 
-ROWLOCK_MUST_CHECK static inline int rowlock_remove(rowlock_table *table, rowlock_change *changes,
+static inline ROWLOCK_MUST_CHECK int rowlock_remove(rowlock_table *table, rowlock_change *changes,
                                                     size_t count,
                                                     const rowlock_change_options *options)
 {

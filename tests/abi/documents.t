@@ -85,7 +85,7 @@ words() { cat "$@" | perl -0pe 's{/\*.*?\*/|//[^\n]*}{}gs' | grep -oE '\browlock
 public() {
     sed -n 's/^ *\(rowlock_[a-z0-9_]*\);$/\1/p' src/rowlock.map
     sed -n 's/^static inline rowlock_value \(rowlock_[a-z]*\)(.*/\1/p' include/rowlock/value.h
-    sed -n 's/^ROWLOCK_MUST_CHECK static inline int \(rowlock_[a-z]*\)(.*/\1/p' include/rowlock/versions.h
+    sed -n 's/^static inline ROWLOCK_MUST_CHECK int \(rowlock_[a-z]*\)(.*/\1/p' include/rowlock/versions.h
 }
 
 mapfile -t shown < <(find "$TMPDIR/blocks" -name '*.c')

@@ -69,7 +69,7 @@ is "the glossary of rowlock(7) says what that of CONTRIBUTING says" "$strange" "
 public() {
     sed -n 's/^ *\(rowlock_[a-z0-9_]*\);$/\1/p' src/rowlock.map
     sed -n 's/^static inline rowlock_value \(rowlock_[a-z]*\)(.*/\1/p' include/rowlock/value.h
-    sed -n 's/^ROWLOCK_MUST_CHECK static inline int \(rowlock_[a-z]*\)(.*/\1/p' include/rowlock/versions.h
+    sed -n 's/^static inline ROWLOCK_MUST_CHECK int \(rowlock_[a-z]*\)(.*/\1/p' include/rowlock/versions.h
 }
 is "every public function is named by a page of section 3" \
     "$(comm -23 <(public | sort) <(sed -n 's/^\.Nm \(rowlock_[a-z_]*\).*/\1/p' docs/man/*.3 | sort))" ""
