@@ -7,9 +7,9 @@
 static int leave(rowlock_lock *lock, int64_t not_after_us)
 {
     struct rlk_request request = {.name = lock->name, .number = lock->ticket.request};
-    struct rlk_ask nothing = {.not_after_us = not_after_us};
-    struct rlk_ask ask = {.not_after_us = not_after_us,
-                          .worth_until_us = rlk_now_us() + lock->ticket.lease_us};
+    int64_t worth_until_us = rlk_now_us() + lock->ticket.lease_us;
+    struct rlk_ask nothing = {.not_after_us = not_after_us, .worth_until_us = worth_until_us};
+    struct rlk_ask ask = {.not_after_us = not_after_us, .worth_until_us = worth_until_us};
     int result = rlk_is_up(lock->db) ? ROWLOCK_OK : rlk_ask(lock->db, &nothing);
     if (result != ROWLOCK_OK || !lock->ticket.request)
         return result;

@@ -1012,6 +1012,8 @@ static enum rlk_class script_backend_query(void *conn, struct rlk_call *call,
     enter();
     if (op > OP_RAISE)
         note_query(op, query);
+    if (op == OP_LEAVE)
+        script.leaves_later = call->worth_until_us > call->deadline_us;
     note_question(query);
     leave();
     struct script_answer answer = take_for(c, op, call, number(query, "request"));

@@ -167,6 +167,8 @@ extern struct script {
     struct rlk_request queued;
     /* the lock's name, of the ticket that was taken or given back last */
     char queue_name[RLK_TEXT_MAX + 1];
+    /* the last leave may be sent after its caller has given up */
+    bool leaves_later;
     /* when tickets were taken or kept */
     int64_t tickets_us[512];
     int ticket_count;
