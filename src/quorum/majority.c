@@ -156,6 +156,8 @@ static void add_reasons(char text[512], const struct rlk_round *round)
     }
 }
 
+/* If the members that are away could make a majority, it is an outage, and core sends the round
+ * again. Otherwise the class is that of a member that refused. */
 enum rlk_class rlk_quorum_failure(const struct rlk_round *round, struct rlk_call *call)
 {
     char text[512] = "";

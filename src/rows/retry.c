@@ -6,7 +6,8 @@
 #include <unistd.h>
 
 /* Reads the witness under a row lock. The lock waits for the end of the transaction whose commit
- * got no answer. */
+ * got no answer. Only the old version is a proof: a new one may be another client's. An adopted
+ * connection has no second one to ask on. */
 static bool proves_undone(rowlock_db *db, struct rlk_witness *w)
 {
     struct rlk_page now = {0};

@@ -113,4 +113,30 @@ wrong=$(named | tr -d , | while read -r name files; do
 done)
 is "each is where its comment says" "$wrong" ""
 
+# A name with a slash is a file below tests/. The names behind it are in that file.
+misnamed=$(perl -ne 'next unless ($table ||= /^\| what fails/) && /^\| /; next if /^\| what fails/;
+    my ($tests) = /.* \| (.*) \|$/; my ($file, $text);
+    for my $name ($tests =~ /`([^`]+)`/g) {
+        if ($name =~ m{/}) { $file = "tests/$name"; $text = -e $file ? qx(cat $file) : "" }
+        print "$name ($file)\n" unless $text && ($name =~ m{/} || $text =~ /\b\Q$name\E\b/);
+    }
+    print "no test: $_" unless $file' docs/ARCHITECTURE.md)
+is "each row of the table of failures names tests that are there" "$misnamed" ""
+
+# heads FILE: its headings as links name them.
+heads() {
+    awk '/^```/ { code = !code } !code && /^#+ /' "$1" |
+        perl -pe 's/^#+ //; s/\]\([^)]*\)//g; $_ = lc; s/[^\w \n-]//g; tr/ /-/'
+}
+astray=$(grep -oE '\]\([^)[:space:]]+\.md(#[^)]*)?\)|\]\(#[^)]*\)' README.md CONTRIBUTING.md docs/*.md sql/README.md |
+    while IFS=: read -r file link; do
+        link=${link:2:-1}
+        page=${link%%#*} heading=${link#*#}
+        [[ $link == http* ]] && continue
+        page=${page:+$(dirname "$file")/$page}
+        [ -e "${page:-$file}" ] || echo "$file: $link"
+        [[ $link != *#* ]] || heads "${page:-$file}" | grep -qx -- "$heading" || echo "$file: $link"
+    done)
+is "each link between documents leads to a heading" "$astray" ""
+
 done_testing
