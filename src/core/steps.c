@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The steps of one lock, of its queue and of a transaction: the values of each, and how its answer
  * is read. */
-#include "core/cells.h"
+#include "core/step_cells.h"
 #include "core/port.h"
 
 #include <string.h>

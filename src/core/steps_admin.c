@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The steps of operators: the values of each, and how its answer is read. */
 #include "core/ask.h"
-#include "core/cells.h"
+#include "core/step_cells.h"
 #include "core/many.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The steps for many locks of one handle: as arrays, as one JSON text, or one lock after the other
  * in a transaction (enum rlk_packing). */
-#include "core/cells.h"
+#include "core/step_cells.h"
 #include "core/many.h"
 
 #include <string.h>

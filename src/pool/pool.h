@@ -196,12 +196,12 @@ void rlk_waiter_wake_request(rowlock_pool *pool, int64_t request);
 void rlk_waiter_wake_all(rowlock_pool *pool);
 enum rlk_wakeup rlk_waiter_wait(rowlock_pool *pool, struct rlk_pool_waiter *w, int64_t until_us);
 
-/* ear.c */
+/* listener.c */
 /* The address for a ticket. */
 void rlk_ear_address(rowlock_pool *pool, char out[RLK_ADDRESS]);
 void rlk_ear_close(rowlock_pool *pool);
 
-/* port.c */
+/* pool_port.c */
 extern const struct rlk_port rlk_pool_port;
 
 /* pool.c */

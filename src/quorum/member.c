@@ -2,7 +2,7 @@
  * A member of a quorum: a thread that carries out the jobs of one database, in their order. It also
  * does what comes after a decision: it lifts or removes a grant that came late, removes what it
  * could not remove before, and gives a member that lacks the row of a holder that row. */
-#include "quorum/cells.h"
+#include "quorum/acquire_cells.h"
 #include "quorum/quorum.h"
 #include "core/ask.h"
 #include "core/core.h"

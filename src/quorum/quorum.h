@@ -212,7 +212,7 @@ enum rlk_class rlk_quorum_give(struct rlk_ask *ask, const rowlock_value *cells, 
 /* One user of the quorum less. The last one closes the handles. */
 void rlk_quorum_leave(struct rlk_quorum *quorum);
 
-/* roll.c */
+/* voters.c */
 /* Why a member does not vote that may do so for all we know. */
 extern const char rlk_roll_too_few[];
 /* Reads what a database knows about its quorum. The caller sets roll->read_us when it has. */
@@ -240,13 +240,13 @@ bool rlk_roll_move(const struct rlk_member *by, size_t i, struct rlk_move *out);
 /* context: struct rlk_member. */
 void *rlk_member_work(void *context);
 
-/* port.c */
+/* quorum_port.c */
 extern const struct rlk_port rlk_quorum_port;
 /* What a quorum is like, where core asks a driver that: it does one step at a time. It has no
  * operations. */
 extern const struct rlk_backend rlk_quorum_driver;
 
-/* grant.c, majority.c: one step each. */
+/* quorum_grant.c, majority.c: one step each. */
 enum rlk_class rlk_quorum_acquire(struct rlk_quorum *quorum, struct rlk_call *call,
                                   struct rlk_ask *ask);
 enum rlk_class rlk_quorum_renew(struct rlk_quorum *quorum, struct rlk_call *call,

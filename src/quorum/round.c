@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * A round: one step on its way to all members, and their answers. */
-#include "quorum/cells.h"
+#include "quorum/acquire_cells.h"
 #include "quorum/quorum.h"
 
 /* So many jobs wait for one member at most. One that hangs gets no more. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Changes of one row, or of many rows in one statement. The statement changes what it can. If it
  * left out a row, a second statement finds out why. */
-#include "rows/batch.h"
+#include "rows/change_batch.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
  * Changes rows if they have the expected versions. The changes are checked, sorted by key, done
  * chunk by chunk, and summed up. */
 #include "base/options.h"
-#include "rows/batch.h"
+#include "rows/change_batch.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Reads many rows by their keys, with one statement for each chunk. A database that takes one row
  * at a time gets one statement for each row. */
-#include "rows/batch.h"
+#include "rows/change_batch.h"
 
 enum { READ_CHUNK = 1000 };
 

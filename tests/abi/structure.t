@@ -31,6 +31,10 @@ is "docs/ARCHITECTURE.md says where each folder of src/ is in the order" "$unpla
 
 is "each file of C is in a room" "$(find src -maxdepth 1 -name '*.[ch]')" ""
 
+# A header may have the name of the file beside it.
+is "no two files of src/ have the same name, except in drivers/" \
+    "$(find src -name '*.[ch]' ! -path 'src/drivers/*' | sed 's/\.[ch]$//' | sort -u | sed 's:.*/::' | sort | uniq -d)" ""
+
 # uses_that CONDITION: the lines of $uses for which it holds. from and to are the rooms; rank is their place in the
 # order, or 0 for a driver's.
 uses_that() {

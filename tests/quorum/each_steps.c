@@ -3,7 +3,7 @@
  * The two steps that only a quorum sends, on one member: lift and retract. */
 #include "contract.h"
 #include "each.h"
-#include "core/cells.h"
+#include "core/step_cells.h"
 #include "core/ask.h"
 
 static rowlock_db *db;

@@ -4,7 +4,7 @@
  * token: members below it are lifted, by our own request's row only. Two grants share a member. So
  * no two have the same token, and one that begins after another was returned has a higher one. This
  * needs no clock. */
-#include "quorum/cells.h"
+#include "quorum/acquire_cells.h"
 #include "quorum/quorum.h"
 
 #include <string.h>

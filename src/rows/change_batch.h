@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * A batch of changes, for change.c and apply.c. */
-#ifndef RLK_BATCH_H
-#define RLK_BATCH_H
+#ifndef RLK_CHANGE_BATCH_H
+#define RLK_CHANGE_BATCH_H
 
 #include "rows/rows.h"
 

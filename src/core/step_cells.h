@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * For the files that make asks of steps and read their cells. */
-#ifndef RLK_CELLS_H
-#define RLK_CELLS_H
+#ifndef RLK_STEP_CELLS_H
+#define RLK_STEP_CELLS_H
 
 #include "core/core.h"
 
