@@ -45,12 +45,4 @@ is "only wait.o sleeps" \
     "$(undefined '(sleep|usleep|nanosleep|clock_nanosleep)' "${core[@]}" "${drivers[@]}" |
         grep -v '/wait\.o:')" ""
 
-# A machine says what comes next, and whoever drives it does that. So it may call the functions below, and
-# nothing that waits, reads a clock, draws or sends.
-machines=("$build"/src/{core/policy,lock/queue,base/pause}.o)
-pure='rlk_(pause_retry|pause_away|jitter|attempt_end|is_patient|again_next|queue_next|queue_begin|steps)'
-is "a machine calls nothing that acts" \
-    "$(nm -A --undefined-only "${machines[@]}" | awk '{ sub(/:.*/, "", $1); print $1 ": " $NF }' |
-        grep -vE ": ($pure|mem[a-z]+|str[a-z]+|__(gcov|asan|ubsan|tsan|stack_chk|sanitizer)[a-zA-Z0-9_]*|_GLOBAL_OFFSET_TABLE_)\$" || true)" ""
-
 done_testing

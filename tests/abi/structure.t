@@ -4,14 +4,27 @@
 . "$(dirname "$0")/../lib/tap.sh"
 
 # A figure that is not yet as wanted may be as bad as its limit and no worse. A limit is only lowered.
-#   figure       wanted  limit
+#   figure         wanted  limit
 limits='
-    circle            0      0
-    operations       16     16
-    source_file     600    600
-    driver_file     400    400
-    routine          60     60
-    wide              0      0
+    circle              0      0
+    hops                1      1
+    hops_pool           2      2
+    hops_batch          2      3
+    trampolines        10     10
+    ucontext            0      0
+    one_caller         45     56
+    operations         11     11
+    source_file       600    600
+    driver_file       400    400
+    routine            60     60
+    wide                0      0
+    public_functions   75     88
+    source          28000  33505
+    cli              6500   7832
+    tests           50000  63241
+    architecture      450    938
+    changelog          80     80
+    makefile          500    500
 '
 
 build=${ROWLOCK_TEST_BUILD:-build}
@@ -56,6 +69,7 @@ is "the command uses the public functions alone" \
     "$(uses_that 'from == "cli" && to != "cli" && $4 !~ /^rowlock_/')" ""
 is "no header includes itself through others" \
     "$(uses_that '$1 == "include" && $2 ~ /\.h$/ { print $2, $3 } 0' | tsort 2>&1 >/dev/null)" ""
+is "a machine calls nothing that waits, reads a clock, draws or sends" "$(grep ^acts "$uses")" ""
 
 while read -r figure wanted limit; do
     [ -n "$figure" ] || continue
