@@ -69,7 +69,7 @@ static void rowlock_py_changes(rowlock_change *changes, size_t count, const rowl
         changes[i] = (rowlock_change){.key = keys + i * key_width,
                                       .values = values ? values + i * width : NULL,
                                       .version = versions ? versions[i] : 0,
-                                      /* Of rows that the call does not reach. */
+                                      /* The result of a row that the call does not reach. */
                                       .result = ROWLOCK_CANCELLED};
     }
 }

@@ -167,7 +167,7 @@ typedef struct rowlock_waiter {
     int64_t ticket;
     int64_t since_us;
     int64_t waited_ms;
-    /* Of the ticket's lease. Below 0: it is over, and others pass. */
+    /* What is left of the ticket's lease. Below 0: it is over, and others pass. */
     int64_t remaining_ms;
     int64_t pid;
     /* As in rowlock_acquire_options. */
@@ -222,10 +222,10 @@ typedef struct rowlock_figures {
     int64_t expired_exclusive;
     int64_t expired_shared;
     int64_t expired_counted;
-    /* Of the oldest grant whose lease runs. 0: there is none. */
+    /* How long the oldest grant whose lease runs is held. 0: there is none. */
     int64_t longest_hold_ms;
     int64_t waiters;
-    /* Of the waiter who came first, of all queues. 0: there is none. */
+    /* How long the waiter that came first waits, of all queues. 0: there is none. */
     int64_t longest_wait_ms;
     /* Tickets whose waiters are gone. */
     int64_t expired_tickets;
@@ -239,7 +239,7 @@ typedef struct rowlock_figures {
     int64_t token_floor;
     /* When a sweep last ended. 0: never. */
     int64_t swept_us;
-    /* Of the tables. */
+    /* The version of the tables. */
     int64_t version;
 } rowlock_figures;
 
@@ -265,14 +265,14 @@ typedef struct rowlock_name_figures {
     int64_t token;
     /* Grants whose leases run. */
     int64_t holders;
-    /* Of the oldest of them. 0: there is none. */
+    /* How long the oldest of them is held. 0: there is none. */
     int64_t held_ms;
-    /* Of the lease that ends first. 0: there is none. */
+    /* What is left of the lease that ends first. 0: there is none. */
     int64_t remaining_ms;
     /* How long a lease had run out when it was last renewed: the longest. 0: none had. */
     int64_t lapsed_ms;
     int64_t waiters;
-    /* Of the waiter who came first. */
+    /* How long the waiter that came first waits. */
     int64_t waited_ms;
     char name[256];
 } rowlock_name_figures;

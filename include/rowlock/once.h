@@ -117,13 +117,13 @@ ROWLOCK_API void rowlock_once_close(rowlock_once *once);
 typedef struct rowlock_once_record {
     /* sizeof(rowlock_once_record) */
     size_t size;
-    /* Of the lock under which it was claimed. 0: none. */
+    /* The token of the lock under which it was claimed. 0: none. */
     int64_t token;
     /* When it was completed, else when it was claimed. */
     int64_t changed_us;
     /* How long ago that was, when the database answered. */
     int64_t age_ms;
-    /* Of a claim in progress. Below 0: its time is over. */
+    /* What is left to a claim in progress. Below 0: its time is over. */
     int64_t remaining_ms;
     /* 1: completed. 0: claimed. */
     int32_t done;

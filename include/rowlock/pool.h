@@ -68,8 +68,8 @@ typedef struct rowlock_pool_options {
     int32_t connections;
     /* Most steps in one statement, 1 to 1,000. 0: 256. */
     int32_t batch;
-    /* Of the connections: schema, prefix, program, time limits. NULL: the defaults. Its owner and
-     * pool must be NULL. */
+    /* The options of the connections: schema, prefix, program, time limits. NULL: the defaults. Its
+     * owner and pool must be NULL. */
     const rowlock_db_options *db;
 } rowlock_pool_options;
 

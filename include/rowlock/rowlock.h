@@ -673,7 +673,7 @@ typedef struct rowlock_grant {
     int64_t token;
     int64_t acquired_us;
     int64_t expires_us;
-    /* Of the lease, when the database answered. Below 0: it is over. */
+    /* What was left of the lease when the database answered. Below 0: it is over. */
     int64_t remaining_ms;
     int64_t ttl_ms;
     int64_t renewals;

@@ -35,7 +35,7 @@ typedef struct rowlock_walk_report {
     int64_t failed;
     /* Rows expected in all. -1: more than 10,000,000, not counted. */
     int64_t total;
-    /* Of this run. */
+    /* How long this run has taken. */
     int64_t elapsed_ms;
     /* Expected until the end. -1: unknown. */
     int64_t left_ms;
@@ -67,7 +67,7 @@ typedef struct rowlock_walk_options {
     int32_t restart;
     /* For the lock, as in rowlock_acquire_options. */
     int64_t wait_ms;
-    /* Of the lock. The walk renews it. 0: 30,000. */
+    /* The lease of the lock. The walk renews it. 0: 30,000. */
     int64_t ttl_ms;
 } rowlock_walk_options;
 

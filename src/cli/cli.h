@@ -35,7 +35,7 @@ struct option_row {
     const char *help;
     /* What it sets: a bool, a const char * or an int64_t. Durations are in milliseconds. */
     void *value;
-    /* Of the value. */
+    /* The bounds of the value. */
     int64_t least;
     int64_t most;
     /* The names of the commands that have it. NULL: all that list it. */
@@ -63,7 +63,7 @@ struct option_row {
             50, INT64_MAX, NULL                                                                 \
     }
 
-/* Of --interval. */
+/* The default of --interval. */
 #define DEFAULT_INTERVAL_MS 1000
 
 /* The members of a quorum at most. */
@@ -131,7 +131,7 @@ struct cli {
     char *url_words;
     /* 1, 2, …: the one of several databases that a command is at. 0: it is not that kind. */
     int member;
-    /* Of db, if it is one database. */
+    /* The URL of db, if it is one database. */
     char *url;
     rowlock_db *db;
     /* There is no embedded database yet: db is an empty one in memory. */
@@ -145,7 +145,8 @@ struct cli {
     rowlock_once *once;
     /* Renews the locks. May be NULL. */
     rowlock_keeper *keeper;
-    /* Of now_ms(). 0: the command does not wait. INT64_MAX: it waits without a limit. */
+    /* By the clock of now_ms(). 0: the command does not wait. INT64_MAX: it waits without a
+     * limit. */
     int64_t wait_until_ms;
     /* SIGUSR1 ends the job and gives the lock to the next in the queue. */
     bool resigns;

@@ -259,7 +259,7 @@ static int open_embedded(struct cli *cli, const rowlock_db_options *options)
 static pthread_mutex_t warning_mutex = PTHREAD_MUTEX_INITIALIZER;
 static char warning[WARNING_SIZE];
 
-/* Of a keeper's warning only the reason is kept: the message about it names the lease. */
+/* Keeps only the reason of a keeper's warning. The message about it names the lease. */
 static void keep_warning(const char *line)
 {
     static const char preface[] = "could not be renewed: ";

@@ -107,7 +107,7 @@ struct rlk_key {
 /* The rows of an answer. They are read before the first one is used: a callback that is slow must
  * not keep a transaction open. Zeros are an empty page. */
 struct rlk_items {
-    /* Of one item. */
+    /* The size of one item. */
     size_t size;
     void (*read)(const rowlock_value *cells, void *item);
     char *items;
@@ -189,7 +189,7 @@ struct rlk_ask {
     const struct rlk_grant *own;
 
     /* out */
-    /* Of the last step that was sent. */
+    /* What follows is about the last step that was sent. */
     uint64_t rows;
     int64_t changed;
     bool undecided;
@@ -232,7 +232,7 @@ enum rlk_class rlk_judge(struct rlk_call *call, const struct rlk_ask *ask, bool 
 enum rlk_class rlk_begin(rowlock_db *db, struct rlk_call *call, bool *begun);
 enum rlk_class rlk_end(rowlock_db *db, struct rlk_call *call, bool begun, enum rlk_class class);
 
-/* Of a step that changes one thing, or finds nothing to change: has it changed it? */
+/* Has the step changed a thing? It changes one, or finds nothing to change. */
 bool rlk_has_changed(const struct rlk_ask *ask);
 /* Tells the driver what became of a request, so that it can wake the next in the queue. Returns
  * whether a wake-up can reach the request of RLK_ENQUEUED. */

@@ -71,7 +71,7 @@ struct rowlock_db {
     uint32_t tag;
     /* The process that opened it. */
     pid_t pid;
-    /* Of the databases behind a port, their driver. */
+    /* The driver. Behind a port: that of its databases. */
     const struct rlk_backend *backend;
     /* NULL: it has a connection of its own. */
     const struct rlk_port *port;
@@ -81,7 +81,7 @@ struct rowlock_db {
     void *conn;
     bool adopted;
     enum rlk_link link;
-    /* Of a transaction that may be run again. NULL: there is none. */
+    /* The witness of a transaction that may be run again. NULL: there is none. */
     struct rlk_witness *witness;
     enum rlk_tx tx;
     /* When the server was first found away, by the local clock. 0: it is there. */

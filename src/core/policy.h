@@ -26,7 +26,7 @@ struct rlk_again {
     /* So many answers in a row could not be read. */
     int garbled;
     /* out */
-    /* Of RLK_WAIT: so long. */
+    /* How long an RLK_WAIT takes. */
     int64_t pause_us;
     /* The failure is one after which an ask may be sent again. */
     bool passing;

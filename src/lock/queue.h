@@ -39,7 +39,7 @@ struct rlk_queue {
     rowlock_lock *lock;
     /* The request for that lock. */
     struct rlk_request *request;
-    /* Of the ticket. */
+    /* The lease of the ticket. */
     int64_t lease_us;
     int64_t wait_until_us;
     /* How the act ended. */
@@ -51,7 +51,7 @@ struct rlk_queue {
     /* A cancel has ended the wait, and the connection was lost by it. */
     bool interrupted;
 
-    /* Of the machine alone. */
+    /* What follows is for the machine alone. */
     int at;
     /* Live tickets before ours, when last seen. */
     int64_t ahead;

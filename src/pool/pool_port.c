@@ -205,7 +205,7 @@ static enum rlk_class send_step(struct handle *h, struct rlk_call *call, struct 
 {
     enum rlk_step kind = kind_of(h, call, ask->step);
     bool gives_up = must_give_up(h, call);
-    /* Of a ticket, the driver would give the address of its own connection. */
+    /* The driver would give a ticket the address of its own connection. */
     bool at_once = kind && !gives_up && !rlk_has_own(ask->step);
     struct rlk_pooled *conn = at_once ? rlk_line_idle(h->pool) : NULL;
     if (!conn && (kind || (gives_up && has_slot(h, call, ask->step))))

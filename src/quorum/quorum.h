@@ -260,7 +260,7 @@ enum rlk_class rlk_quorum_last(struct rlk_quorum *quorum, struct rlk_call *call,
 /* Sends it to the first of the members that answer. */
 enum rlk_class rlk_quorum_forward(struct rlk_quorum *quorum, struct rlk_call *call,
                                   struct rlk_ask *ask);
-/* Of the answers, the class that says why there is no majority. */
+/* The class of the answer that says why there is no majority. */
 enum rlk_class rlk_quorum_failure(const struct rlk_round *round, struct rlk_call *call);
 
 #endif

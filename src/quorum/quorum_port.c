@@ -11,7 +11,7 @@ enum { HINT_US = 1000000 };
 
 struct handle {
     struct rlk_quorum *quorum;
-    /* Of the quorum, as its members have it. */
+    /* The identity of the quorum, as its members have it. */
     char identity[64];
 };
 

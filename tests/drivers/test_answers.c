@@ -281,7 +281,7 @@ static void test_long_renewal(void)
     tap_is_int(rowlock_lock_remaining_ms(lock), 30000, "counts for no longer than that");
 }
 
-/* Of several locks it is asked who is in the way; that takes the connection away each time. */
+/* A try for several locks asks which is in the way. That takes the connection away each time. */
 static void test_wait_ends(void)
 {
     OWNED(db) rowlock_db *db = begin("postgres");

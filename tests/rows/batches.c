@@ -226,7 +226,7 @@ static void mixed_outcomes(const struct site *s, rowlock_table *t, enum op op, i
 {
     char before[400];
     OWNED(load) struct load l = load_new(MIXED);
-    /* Of five rows two are as they should be; the others are newer, older, or gone. */
+    /* Two of five rows are as they should be. The others are newer, older, or gone. */
     fill(s, MIXED);
     site_run(s, "UPDATE bat_rows SET version = %d WHERE id %% 5 = 1", FIRST + 3);
     site_run(s, "UPDATE bat_rows SET version = %d WHERE id %% 5 = 2", FIRST - 1);

@@ -205,7 +205,7 @@ static void set_checkpoint(const char *text)
     world.pending = bar + 1;
 }
 
-/* Of another table or key, or keys that end too early. */
+/* Checkpoints of another table or key, or with keys that end too early. */
 #define SHAPES                                                                                   \
     HEAD "i3 i4\n|", HEAD "t33\n|", HEAD "i3\n|t33\n", HEAD "x00\n|", HEAD "i3|", HEAD "i3 \n|", \
         HEAD "zebra\n|", HEAD "\n|", HEAD "i3\n|i2 ", HEAD "i\n|", HEAD "i3x\n|", HEAD "n\n|",   \

@@ -23,7 +23,7 @@ static const struct option_row options[] = {
 struct key {
     /* NULL: a program has claimed it. Such a program may claim without a token. */
     char *names;
-    /* Of the run. */
+    /* The key of the run, and its state. */
     const char *key;
     const char *state;
     rowlock_once_record record;

@@ -39,7 +39,7 @@ struct rate {
     struct seen *names;
     size_t count;
     int64_t looks;
-    /* Of the latest looks. */
+    /* The numbers of grants at the latest looks. */
     int64_t grants[RATE_SAMPLES];
     /* The times since the looks before them. */
     int64_t spans_ms[RATE_SAMPLES];
@@ -67,14 +67,14 @@ struct view {
     /* Grants in 1000 seconds, over some looks. */
     int64_t rate_milli;
     int result;
-    /* Of the library, if result is not ROWLOCK_OK. */
+    /* The error of the library, if result is not ROWLOCK_OK. */
     rowlock_error error;
 };
 
 struct looker {
     /* cli->db belongs to the thread while it runs. */
     struct cli *cli;
-    /* Of the lock. NULL: all locks. */
+    /* The name of the lock. NULL: all locks. */
     const char *name;
     /* The number of looks. UNSET: without an end. */
     int64_t most;

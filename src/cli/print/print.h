@@ -181,9 +181,9 @@ const char *verdict_text(rowlock_verdict verdict);
 struct table {
     const char *const *headings;
     size_t columns;
-    /* Of what has been printed. They only grow. */
+    /* The widths of what has been printed. They only grow. */
     int *widths;
-    /* Of the page that is being collected, row by row. */
+    /* The cells of the page that is being collected, row by row. */
     char **cells;
     size_t rows;
 };
@@ -276,7 +276,7 @@ struct metric {
     const char *help;
     /* In their final form, or "". */
     const char *labels;
-    /* Of the number, in what has been read. */
+    /* Where the number is in what has been read. */
     size_t offset;
     enum unit unit;
 };

@@ -31,7 +31,7 @@ struct screen {
     SCREEN *terminal;
     /* The latest that succeeded. */
     struct view *view;
-    /* Of the latest, if it failed. */
+    /* The error of the latest, if it failed. */
     char error[1024];
     /* The order on the screen, of view->snapshot.count entries. */
     const struct entry **rows;

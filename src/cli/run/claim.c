@@ -95,7 +95,7 @@ int once_settings(const struct cli *cli)
 
 /* ---------------------------------------------------------------- claiming */
 
-/* Of the locks' names and the command's words. The words may be secret, so they are not stored. */
+/* A hash of the locks' names and the command's words. The words may be secret, so they are not */
 static void make_fingerprint(const struct cli *cli, char text[FINGERPRINT_SIZE])
 {
     uint64_t sum = HASH_BEGIN;

@@ -11,7 +11,7 @@
 struct obstacle {
     rowlock_grant holder;
     bool held;
-    /* Of the queue. */
+    /* The first waiter of the queue. */
     rowlock_waiter first;
     int waiters;
 };

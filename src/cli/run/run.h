@@ -147,7 +147,7 @@ void metrics_run_ends(const struct cli *cli, int64_t start_ms, int status, bool 
 
 /* The command that run runs: a process group, which gets the terminal if we had it. */
 struct job {
-    /* Of the command, and of its process group. */
+    /* The process of the command, and its process group. */
     pid_t pid;
     /* -1: none. */
     int terminal;

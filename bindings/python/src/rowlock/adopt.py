@@ -30,7 +30,7 @@ class Driver(NamedTuple):
     extension: str
 
 
-# Of a library that is loaded already.
+# These find only a library that is loaded already.
 FLAGS = os.RTLD_NOLOAD | os.RTLD_NOW
 
 POSTGRES = ("postgres", "rowlock_db_adopt_postgres", "struct pg_conn *", "PQstatus")

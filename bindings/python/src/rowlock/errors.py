@@ -99,7 +99,7 @@ class Error(Exception):
         self.transaction_over: bool = facts.get("transaction_over", False)
         self.constraint: Constraint = facts.get("constraint", Constraint.NONE)
         self.row: Optional[int] = facts.get("row")
-        # Of a call for many rows: what became of each.
+        # What became of each row of a call for many rows.
         self.outcomes: Optional[Sequence[Any]] = None
         super().__init__()
         self.say(text)

@@ -61,7 +61,7 @@ class Ask(NamedTuple):
 
 Plan = Generator[Ask, Any, None]
 
-# Of asyncpg, which has no cursors of PEP 249.
+# The style of asyncpg, which has no cursors of PEP 249.
 DOLLAR = "dollar"
 
 # By the first part of a module's name. Other drivers are believed.
@@ -286,7 +286,7 @@ def paramstyle_of(cursor: Any, given: Optional[str]) -> str:
         return given
     roots = list(modules_of(cursor))
     if "django" in roots:
-        # Of every database, and its debug cursor formats the statement by itself.
+        # Django has one style for all databases. Its debug cursor formats the statement by itself.
         return "format"
     for root in roots:
         if root == "asyncpg":

@@ -241,7 +241,7 @@ class Lock(Single):
         self.renew = renew
         self.on_lost = on_lost
         self._held: Optional[Held] = None
-        # Of acquire(), and whether that was called.
+        # What acquire() gave, and whether it was called.
         self._acquired: Optional[Held] = None
         self._asked = False
 
