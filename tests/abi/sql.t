@@ -16,7 +16,7 @@ is "routines are listed on mysql alone" "$(echo sql/*/admin/routines.sql)" sql/m
 is "so are events" "$(echo sql/*/admin/events.sql)" sql/mysql/admin/events.sql
 is "the right to make them is asked there too" "$(echo sql/*/upgrade/may_remake.sql)" sql/mysql/upgrade/may_remake.sql
 is "routines are made again on the servers" "$(echo sql/*/upgrade/remake.sql)" "sql/mysql/upgrade/remake.sql sql/postgres/upgrade/remake.sql"
-is "which tell who is in the way" "$(echo sql/*/upgrade/blockers.sql)" "sql/mysql/upgrade/blockers.sql sql/postgres/upgrade/blockers.sql"
+is "which tell what session is in the way" "$(echo sql/*/upgrade/blockers.sql)" "sql/mysql/upgrade/blockers.sql sql/postgres/upgrade/blockers.sql"
 is "row_lock is a statement on sqlite alone" "$(echo sql/*/rows/row_lock.sql)" sql/sqlite/rows/row_lock.sql
 is "rows_marked is a statement on mysql alone" "$(echo sql/*/rows/rows_marked.sql)" sql/mysql/rows/rows_marked.sql
 is "look is a statement on sqlite alone" "$(echo sql/*/lock/look.sql)" sql/sqlite/lock/look.sql

@@ -71,7 +71,7 @@ static bool lose_break(struct loss *l)
     victim = loss_hold(l, l->others);
     loss_pass(l);
     loss_granted(l, victim, token + 2);
-    loss_is(l, rowlock_release(victim), ROWLOCK_OK, "who is next is not touched");
+    loss_is(l, rowlock_release(victim), ROWLOCK_OK, "the next holder is not touched");
     return fired;
 }
 

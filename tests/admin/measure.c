@@ -90,8 +90,7 @@ static void of_all(const struct contract *c, rowlock_db *db)
     tap_is_int(is.waiters, 3, "waiters are counted");
     tap_is_int(is.expired_tickets, 1, "expired tickets by themselves");
     tap_ok(is.longest_wait_ms >= 3600000 && is.longest_wait_ms < 2 * 3600000,
-           "the longest wait is that of a waiter who lives: %lld ms",
-           (long long)is.longest_wait_ms);
+           "the longest wait is that of a live waiter: %lld ms", (long long)is.longest_wait_ms);
     tap_is_int(is.names, 5, "names are those with a counter");
     tap_ok(is.once_claimed == 1 && is.once_expired == 1 && is.once_done == 2,
            "once keys are counted by state");

@@ -138,7 +138,7 @@ static void open_schema(const struct contract *c)
     db_exec(c->raw, c->url, "CREATE SCHEMA obj_open");
     rowlock_db *db = must_open_with(c->url, OPTIONS(db, .schema = "obj_open"));
     is_result(db, rowlock_install(db), ROWLOCK_OK, "tables in a schema of their own");
-    tap_is_int(look(db).verdict, ROWLOCK_FINE, "where nobody else may create");
+    tap_is_int(look(db).verdict, ROWLOCK_FINE, "where no other role may create");
     db_exec(c->raw, c->url, "GRANT CREATE ON SCHEMA obj_open TO PUBLIC");
     struct found f = look(db);
     tap_ok(f.verdict == ROWLOCK_WARNING && strstr(f.advice, "REVOKE CREATE") && f.further,

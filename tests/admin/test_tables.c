@@ -65,7 +65,7 @@ static void test_install(void)
          ROWLOCK_OK, 0, "objects meta objects facts", NULL},
         {"a foreign table of our name, still there afterwards, is not made ours", OP_META,
          FAILS(RLK_SCHEMA), true, ROWLOCK_ESCHEMA, 1, NULL, "another program's"},
-        {"who may not look may not install blindly", OP_META, FAILS(RLK_DENIED), false,
+        {"a role that may not look may not install blindly", OP_META, FAILS(RLK_DENIED), false,
          ROWLOCK_EDENIED, 0, NULL, NULL},
         {"what somebody prepared for us is refused before any of it is read", OP_OBJECTS,
          OBJECT(TRAP), false, ROWLOCK_ESCHEMA, 0, "objects",

@@ -155,7 +155,8 @@ int ways_to_wait(const struct site *site, bool unfair_too, struct waiter *out)
     int count = 0;
     out[count++] = rowlock_way(site, "rowlock", NULL);
     if (unfair_too) {
-        out[count] = rowlock_way(site, "rowlock, unfair", "whoever finds the lock free takes it");
+        out[count] =
+            rowlock_way(site, "rowlock, unfair", "the first that finds the lock free takes it");
         out[count++].acquire = ours_wait_unfair;
     }
     out[count] = rowlock_way(site, "rowlock, adopted", "on a connection of the caller's");

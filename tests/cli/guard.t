@@ -42,7 +42,7 @@ guarding() {
     holds "with a greater token" test "$out" -gt "$token"
     say "BEGIN"
     say "$(guard_sql typed)"
-    same "which a stale holder's guard shows him" "$said" "$out"
+    same "which a stale holder's guard shows" "$said" "$out"
     say "ROLLBACK"
 }
 
@@ -51,7 +51,7 @@ looking_is_not_guarding() {
     say "BEGIN"
     say "SELECT token FROM rowlock_tokens WHERE name = 'looked'"
     same "a plain SELECT shows our token" "$said" "$token"
-    exits "and stops nobody" 0 acquire looked --owner rival -n
+    exits "and stops no client" 0 acquire looked --owner rival -n
     say "ROLLBACK"
 }
 

@@ -44,16 +44,16 @@ changes() {
     kill -USR1 "$one"
     until_true has_terms other 1
     holds "SIGUSR1 makes the leader resign, and the next in the queue leads" leader_is throne other:5432
-    holds "who resigns waits again" until_true queued throne 1
+    holds "the leader that resigned waits again" until_true queued throne 1
     has "and says so" "$(<"$work/one.err")" "SIGUSR1 asks to resign; ending the job"
-    holds "a signal to resign means nothing to who waits" gone_not "$other"
+    holds "a signal to resign means nothing to a waiter" gone_not "$other"
     killed "SIGTERM ends the leader, as it ends run" TERM 143 "$other"
     until_true has_terms one 2
     holds "then the first leads again" leader_is throne one:5432
     holds "in a later term" test "$(tail -n 1 "$work/one")" -gt "$(tail -n 1 "$work/other")"
     rl break throne
     until_true has_terms one 3
-    has "who loses the lock ends the job" "$(<"$work/one.err")" "the lock was lost; ending the job"
+    has "a leader that loses the lock ends the job" "$(<"$work/one.err")" "the lock was lost; ending the job"
     same "and leads again later" "$(terms one)" 3
     killed "until it is ended" TERM 143 "$one"
     exits "then there is no leader" 75 leader throne

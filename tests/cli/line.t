@@ -31,20 +31,20 @@ sharing() {
     hold reader2 --shared doc
     began reader2
     holds "two share a lock" test -s "$work/reader2"
-    exits "which keeps out who wants it alone" 75 run -n doc true
+    exits "which keeps out a client that wants it alone" 75 run -n doc true
     same "silently" "$err" ""
-    exits "who counts its holders finds it of another kind" 75 run -n --permits 2 doc true
-    has "and is told so even where nobody waits" "$err" "shared"
+    exits "a client that counts its holders finds it of another kind" 75 run -n --permits 2 doc true
+    has "and is told so even where no client waits" "$err" "shared"
     rl list --json
     same "list tells the kind" "$(json 'join " ", map { $_->{kind} . ($_->{permits} // "-") } @$d')" "shared- shared-"
     exits "show tells all holders" 0 show doc
     same "of what kind they are" "$(grep -c '^kind  *shared$' <<<"$out")" 2
     hold writer doc
     holds "a writer stands in line" in_line doc 1
-    exits "who comes after him does not overtake, though he would share" 75 run -n -s doc true
+    exits "a client behind the writer does not overtake, though it would share" 75 run -n -s doc true
     same "silently as well" "$err" ""
-    errs "which -v explains, by who is next" 75 "'doc' goes to sh[" run -n -v -s doc true
-    exits "unless he wants to be unfair" 0 run -n -s --unfair doc true
+    errs "which -v explains, by the next in the queue" 75 "'doc' goes to sh[" run -n -v -s doc true
+    exits "unless it wants to be unfair" 0 run -n -s --unfair doc true
     exits "show tells the line" 0 show doc
     holds "with places" grep -Eq '^waiter  *1\. sh\[[0-9]+\]@.* wants exclusive' <<<"$out"
     exits "as does its JSON" 0 show doc --json
@@ -70,11 +70,11 @@ counting() {
     began permit2
     holds "two have two permits" test -s "$work/permit2"
     exits "a third finds none left" 75 run -n --permits 2 pool true
-    errs "who says 3 is contradicted, by how many the others say" 75 "2 permits" run -n --permits 3 pool true
-    exits "at once, though he would wait" 75 run --permits 3 pool true
+    errs "a client that says 3 is contradicted, by how many the others say" 75 "2 permits" run -n --permits 3 pool true
+    exits "at once, though it would wait" 75 run --permits 3 pool true
     exits "-E goes for that as well" 9 run -E 9 --permits 3 pool true
     exits "acquire --json tells the holder in the way" 75 acquire pool --permits 3 -n --json
-    same "and his permits" "$(json '$d->{result} . $d->{holder}{permits} . $d->{holder}{kind}')" "mismatch2counted"
+    same "and the holder's permits" "$(json '$d->{result} . $d->{holder}{permits} . $d->{holder}{kind}')" "mismatch2counted"
     rl list
     has "list shows how many there are" "$(grep '^pool ' <<<"$out" | head -n 1)" " 2 permits "
     exits "break wants to know which of two" 64 break pool
@@ -118,7 +118,7 @@ ordering() {
             join(" ", map { $_->{position} } @w) . ($t[0] < $t[1] && $t[1] < $t[2] ? " rising" : " not rising")')" "1 2 3 rising"
     same "whose processes are ours" "$(json 'join " ", map { $_->{pid} } grep { $_->{name} eq "queue" } @$d')" "${all[*]}"
     holds "with exact times" until_true exact_times
-    errs "who is in the way is told with the line, and its length" 75 "(3 in the queue)" run -n -v queue true
+    errs "the holder in the way is told with the queue, and its length" 75 "(3 in the queue)" run -n -v queue true
     let_go first
     wait "${all[@]}"
     same "they are served in the order of their coming" "$(tr '\n' ' ' <"$work/order")" "1 2 3 "
@@ -139,16 +139,16 @@ several() {
     same "ROWLOCK_EXPIRES_AT is the end of the first lease" "${lines[7]/./}" \
         "$(json '(sort map { $_->{expires_us} } grep { $_->{name} =~ /^n/ } @$d)[0]' "$tokens")"
     same "the owner is 128 bits" "${#lines[6]}" 32
-    exits "or whom --owner says" 0 run --owner us n2 n3 -- sh -c 'for n in n2 n3; do
+    exits "or what --owner says" 0 run --owner us n2 n3 -- sh -c 'for n in n2 n3; do
         "$0" verify $n --token "$(printf "%s" "$ROWLOCK_TOKEN" | tail -n 1)"; done; echo "$ROWLOCK_OWNER"' "$command"
     same "in the environment as well" "$out" "us"
     hold some n3 n2
     began some
     exits "while one is held none is got" 75 run -n n1 n2 -- true
     exits "not even the free one" 0 run -n n1 true
-    errs "-v says which is missing, and who holds it" 75 "'n2' is held by sh[" run -n -v n1 n2 n4 -- true
+    errs "-v says which is missing, and its holder" 75 "'n2' is held by sh[" run -n -v n1 n2 n4 -- true
     hold more --ttl 60s n1 n2
-    holds "who waits for several" in_line n2 1
+    holds "a client waits for several" in_line n2 1
     # At the moment at which he looks at both he may be in the way.
     holds "holds none of them meanwhile" until_true "$command" run -n n1 true
     let_go some
@@ -193,7 +193,7 @@ circling() {
     rl acquire fork --owner B
     start acquire fork --owner A
     holds "one waits for the other" in_line fork 1
-    errs "who would wait for the one is told of the circle, in words" 75 "would never end" acquire knife --owner B
+    errs "the client that would close the circle is told of it, in words" 75 "would never end" acquire knife --owner B
     answers "in JSON, too, by its name" 75 '$d->{result}' "deadlock" acquire knife --owner B --json
     end "$pid"
     rl break knife
@@ -201,13 +201,13 @@ circling() {
 }
 
 waiting() {
-    silent "wait does not wait for what nobody holds, and says nothing" 0 wait nobodys
+    silent "wait does not wait for a free lock, and says nothing" 0 wait nobodys
     hold holder house
     began holder
     silent "wait -n finds it held, and says nothing" 75 wait -n house
     exits "so does one whose time is over" 75 wait -w 200ms house
     exits "-E changes that status" 5 wait -w 0 -E 5 house
-    errs "-v says who holds it, with process and lease" 75 "'house' is held by sh[" wait -v -n house
+    errs "-v names the holder, with process and lease" 75 "'house' is held by sh[" wait -v -n house
     start wait -v house
     until_true grep -q waiting "$work/bg.err"
     exits "it takes no ticket" 0 list --waiters

@@ -26,7 +26,7 @@ single_steps() {
     exits "another is told at once with -n" 75 acquire steps -n --owner other
     same "and silently, for cron's sake" "$out$err" ""
     exits "-E changes that status" 3 acquire steps -n -E 3 --owner other
-    errs "-v says who holds it, with program, process, host and note" 75 "rowlock[" acquire steps -n -v --owner other
+    errs "-v names the holder, with program, process, host and note" 75 "rowlock[" acquire steps -n -v --owner other
     has "with the note as well" "$err" "a note"
     exits "a wait that is too short ends with the same status" 75 acquire steps -w 0.2 --owner other
     exits "--json tells the holder" 75 acquire steps -n --json
@@ -44,7 +44,7 @@ single_steps() {
     exits "which release says in JSON, too" 76 release steps --owner other --token "$token" --json
     same "as lost" "$(json '$d->{result}')" "lost"
     exits "after all that the grant stands" 0 verify steps --owner me --token "$token"
-    exits "the same owner gets his lock again" 0 acquire steps --owner me
+    exits "the same owner gets its lock again" 0 acquire steps --owner me
     holds "with a greater token" test "$out" -gt "$token"
     token=$out
     exits "and the older grant is gone" 76 verify steps --owner me --token "$first"
@@ -72,7 +72,7 @@ expiry() {
     rl wait short
     exits "verify calls a lease that ran out lapsed" 76 verify short --owner me --token "$token" --json
     same "in JSON" "$(json '$d->{result}')" "lapsed"
-    has "and says that nobody else got the lock" "$err" "no other client"
+    has "and says that no other client got the lock" "$err" "no other client"
     exits "list shows it as expired" 0 list
     has "since when" "$(grep '^short ' <<<"$out")" "expired "
     errs "renew gets it back, with a warning" 0 "had run out" renew short --owner me --token "$token"
@@ -113,7 +113,7 @@ listing() {
     rl acquire once --owner me
     local token=$out
     rl release once --owner me --token "$token"
-    prints "show of a lock that nobody holds any more succeeds, and knows the last token" 0 "token $token" show once
+    prints "show of a lock that is free again succeeds, and knows the last token" 0 "token $token" show once
 }
 
 sweeping() {
@@ -146,7 +146,7 @@ breaking() {
     exits "break leaves another token's grant alone" 1 break broken --if-token $((token + 1))
     exits "break takes a grant away" 0 break broken --if-token "$token"
     has "and says whose it was" "$out" "took 'broken' from rowlock["
-    exits "the old holder finds himself out" 76 renew broken --owner me --token "$token"
+    exits "the old holder finds itself out" 76 renew broken --owner me --token "$token"
     errs "there is nothing left to break, which is said" 1 "it has no holder" break broken
     answers "in JSON, too, as none" 1 '$d->{result}' "none" break broken --json
     rl acquire broken --owner other

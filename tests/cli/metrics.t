@@ -113,11 +113,11 @@ files() {
     silent "a file for the node exporter" 0 metrics --textfile "$dir/rowlock.prom"
     figures=$(samples "$dir/rowlock.prom")
     figure "has them" "rowlock_up gauge 1.0"
-    same "who reads the old one reads it to its end" "$(cat <&9)" old
+    same "a reader of the old one reads it to its end" "$(cat <&9)" old
     exec 9<&-
     rm "$dir/rowlock.prom"
     (umask 077 && rl metrics --textfile "$dir/rowlock.prom")
-    same "others may read it, whatever the umask" "$(stat -c %a "$dir/rowlock.prom")" 644
+    same "others may read it under each umask" "$(stat -c %a "$dir/rowlock.prom")" 644
     same "nothing else is there" "$(ls -A "$dir")" rowlock.prom
 }
 

@@ -134,7 +134,7 @@ night() {
     touch "$work/morning"
     wait "${hosts[@]}"
     same "no period had two successes" "$(successes | uniq -d)" ""
-    same "no period is told as done that nobody has done" \
+    same "no period is told as done that no job has done" \
         "$(comm -23 <(sort -u "$work/told") <(cut -d ' ' -f 2 "$work"/*.runs | sort -u))" ""
     rl once list night --json
     same "the keys that are done are the successes, and those whose answer was lost" \

@@ -112,7 +112,7 @@ failures() {
     exits "can be given up for another" 0 run killed --once k5 -- true
     exits "one that --max-hold ends" 76 run --max-hold 300ms long --once k6 -- \
         sh -c 'trap "exit 0" TERM; sleep 300 & wait'
-    exits "is not done, whatever its status" 0 run long --once k6 -- true
+    exits "is not done, with any status" 0 run long --once k6 -- true
 }
 
 # The job says that it has begun, and stays.
@@ -162,10 +162,10 @@ lost() {
     second=$!
     until_true grep -qz 'ran.ran' "$work/lost"
     touch "$work/lost.go"
-    ends "who has lost the lock, and so the key, is told" 76 "$first"
+    ends "a run that has lost the lock, and so the key, is told" 76 "$first"
     has "in words" "$(<"$work/bg.err")" "'k9' was done, but its key is gone: another run may do it as well"
     finished "$second"
-    same "whoever has taken it over completes it" "$status $(<"$work/second.err")" "0 "
+    same "the run that has taken it over completes it" "$status $(<"$work/second.err")" "0 "
     errs "a run whose key is forgotten is told by its key" 76 "rowlock: run 'lost': 'k15' was done, but its key is gone" \
         run lost --once k15 -- "$command" once forget lost k15
     same "in one line" "$(wc -l <<<"$err")" 1

@@ -103,8 +103,8 @@ patience() {
     for who in queue look first; do
         holds "the server goes away, which is said ($who)" until_true grep -q "is away" "$work/$who.err"
     done
-    exits "who does not wait is told that it cannot be reached" 69 run -n outage true
-    exits "who waits for a moment, too" 69 run -w 1 outage true
+    exits "a client that does not wait is told that it cannot be reached" 69 run -n outage true
+    exits "a client that waits for a moment, too" 69 run -w 1 outage true
     server start
     for who in first queue look; do
         [ $who != queue ] || rl release outage --owner holder --token "$token"

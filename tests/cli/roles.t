@@ -36,14 +36,14 @@ CREATE DATABASE $base;
 SQL
 as reader
 # shellcheck disable=SC2016 # the backquotes are the message's
-errs "who may create nothing is told who may" 77 'let a DBA run what `rowlock install --print` prints' install
-exits "who may create nothing prints what installs" 0 install --print
+errs "a role that may create nothing is told to ask a DBA" 77 'let a DBA run what `rowlock install --print` prints' install
+exits "a role that may create nothing prints what installs" 0 install --print
 unset ROWLOCK_URL
 holds "a DBA runs it in psql" psql -qX -v ON_ERROR_STOP=1 -c 'SET search_path = pg_temp' -f - "$whole" <<<"$out"
 prints "the tables are fit for locks, as if the library had made them" 0 "as rowlock makes them" check --url "$whole"
 exits "install has nothing to do" 0 install --url "$whole"
 as reader
-prints "who may not even read is told what to grant" 1 "grants.sql" check
+prints "a role that may not even read is told what to grant" 1 "grants.sql" check
 errs "by install too" 77 "grants.sql" install
 unset ROWLOCK_URL
 holds "grants.sql runs" psql -qX -v ON_ERROR_STOP=1 -v reader=rowlock_test_reader -v user=rowlock_test_user \

@@ -23,7 +23,7 @@ as() { # as ROLE VERB…: its exit status.
 }
 admin -e "GRANT SELECT ON roles_db.* TO 'roles_watch'@'%'"
 rl watch install --print >"$TMPDIR/install.sql"
-ok "who may only read prints what installs" test -s "$TMPDIR/install.sql"
+ok "a user that may only read prints what installs" test -s "$TMPDIR/install.sql"
 ok "a DBA runs it in the server's shell" admin -e "source $TMPDIR/install.sql"
 admin -e "REVOKE SELECT ON roles_db.* FROM 'roles_watch'@'%'"
 found=$("$command" --url "${ROWLOCK_TEST_MYSQL_URL%/*}/roles_db" check)
@@ -70,7 +70,7 @@ for role in watch app; do
 done
 is "an operator sees that nothing is missing" "$(rl ops upgrade --dry-run)" "There is nothing to do."
 admin -e "GRANT CREATE ROUTINE, ALTER ROUTINE ON roles_db.* TO 'roles_ops'@'%'"
-is "one who may make routines too" "$(rl ops upgrade --dry-run)" "There is nothing to do."
+is "so does one that may make routines" "$(rl ops upgrade --dry-run)" "There is nothing to do."
 admin -e "DROP PROCEDURE roles_db.rowlock_break"
 is "also what is missing" "$(rl ops upgrade --dry-run)" "to do: make routine rowlock_break"
 is "and makes it" "$(rl ops upgrade)" $'done: make routine rowlock_break\nThe tables are upgraded.'

@@ -84,11 +84,11 @@ rivals() {
     exits "while one runs, another is told with -n" 75 run -n rival true
     exits "or after it has waited" 75 run -w 300ms rival true
     exits "with the status it asked for" 0 run -n -E 0 rival sh -c 'exit 9'
-    exits "and nobody waits for another name" 0 run -n other-rival true
+    exits "and another name is free" 0 run -n other-rival true
     "$command" run rival touch "$work/second" 2>/dev/null &
     i=$!
     until_true queued rival
-    holds "who waits does not run" test ! -e "$work/second"
+    holds "a waiter does not run" test ! -e "$work/second"
     kill "$(cat "$sign.child")"
     ends "the first ends" 0 "$pid"
     finished $i
@@ -125,7 +125,7 @@ holding() {
     exec 8<>"$work/full"
     dd if=/dev/zero of=/dev/fd/8 oflag=nonblock bs=4k 2>/dev/null
     timeout -k 1 60 "$command" run --max-hold 200ms --grace 200ms max -- sh -c 'trap "" TERM; exec sleep 300' 2>&8
-    same "also when nobody reads what is said about it" $? 76
+    same "also when no program reads what is said about it" $? 76
     exec 8<&-
 }
 
@@ -163,7 +163,7 @@ losing() {
     ends "a child that outlives its parent's SIGTERM counts as well" 76 "$pid"
     holds "and is killed" until_true gone "$(cat "$sign.child")"
 
-    exits "a lock that is found lost at the end is 76, whatever the command said" 76 run late -- \
+    exits "a lock that is found lost at the end is 76, with any status of the command" 76 run late -- \
         sh -c '"$0" break late >/dev/null; exit 5' "$command"
     has "which is said together with that" "$err" "exit status 5"
 }

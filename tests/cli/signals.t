@@ -189,7 +189,7 @@ terminal() {
     for shell in "run -n tty true" "acquire -n --owner me tty"; do
         # shellcheck disable=SC2086 # several words
         typed '' "$command" $shell
-        has "on a terminal $shell says who holds it, and how long" "$out" "'tty' is held by rowlock["
+        has "on a terminal $shell names the holder, and how long it holds" "$out" "'tty' is held by rowlock["
         has "in one line" "$out" "its lease lasts"
     done
     typed '\003' "$command" run tty true

@@ -232,7 +232,7 @@ embedded() {
     exits "then there is a list" 0 list
     is "and no message" "$err" ""
     (umask 0; XDG_STATE_HOME=relative HOME=$TMPDIR/home "$command" run first -- true)
-    XDG_STATE_HOME=$TMPDIR/said errs "who makes it is told where: a URL may have been forgotten" 0 \
+    XDG_STATE_HOME=$TMPDIR/said errs "the user that makes it is told where: a URL may have been forgotten" 0 \
         "run: neither --url nor ROWLOCK_URL is set; made '$TMPDIR/said/rowlock/locks.db', for this host only" run first -- true
     XDG_STATE_HOME=$TMPDIR/said silent "once, so that cron does not send mail each time" 0 run first -- true
     ok "a relative XDG_STATE_HOME is ignored for the one below HOME" \

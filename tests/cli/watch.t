@@ -14,9 +14,9 @@ printing() {
     exits "it prints holders and the line" 0 watch --count 1
     same "in numbers" "$(head -n 1 <<<"$out")" "1 held, 1 waiting, 0.0 grants/s"
     has "a row for the holder" "$(grep -c '^printed .* exclusive .* a note$' <<<"$out")" 1
-    has "and one for who waits" "$(sed '1,/POSITION/d' <<<"$out" | grep -c '^printed  *1  *exclusive ')" 1
+    has "and one for the waiter" "$(sed '1,/POSITION/d' <<<"$out" | grep -c '^printed  *1  *exclusive ')" 1
     exits "of one lock only, if asked so" 0 watch other --count 1
-    same "which nobody holds" "$out" "0 held, 0 waiting, 0.0 grants/s"
+    same "which is free" "$out" "0 held, 0 waiting, 0.0 grants/s"
     exits "--json prints a line for each look" 0 watch printed --count 3 --interval 50ms --json
     same "and nothing else" "$(wc -l <<<"$out")" 3
     same "an object" "$(json '"$d->{result} $d->{grants}[0]{name} $d->{waiters}[0]{position} $d->{granted}"' \
@@ -24,7 +24,7 @@ printing() {
     end "$pid"
     rl break printed
     "$command" watch --interval 50ms 2>/dev/null | head -n 1 >/dev/null
-    holds "it ends when nobody reads it any more" test "${PIPESTATUS[0]}" != 0
+    holds "it ends when its output is closed" test "${PIPESTATUS[0]}" != 0
     begun "$work/bg.out" watch --interval 50ms
     killed "or by a signal" INT 130 "$pid"
     exits "a database without tables is the end of it, too" 78 watch --url "$(private_url "$(url_of "$db")" elsewhere_)"
@@ -144,7 +144,7 @@ screen() {
     seen "on a terminal there is a screen" '^rowlock: 1 held, 1 waiting, .* grants/s *$'
     seen "with headings" '^NAME +STATE +KIND +WHO +FOR +LEASE *$'
     seen "with the holder" '^shown +holds +exclusive +rowlock\[[0-9]+\]@.* (59m|60m)'
-    seen "and who waits" '^shown +1\. +exclusive +rowlock\['
+    seen "and the waiter" '^shown +1\. +exclusive +rowlock\['
     seen "and how to go on" '^q quit'
     rl acquire appears --owner me --ttl 1h
     seen "what comes is shown" '^appears +holds '

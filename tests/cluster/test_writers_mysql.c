@@ -106,7 +106,7 @@ static void too_late(const char *name, int permits, int (*prove)(struct pair *p)
                "and granted to a rival on node 2 afterwards");
     if (prove == prove_by_fence)
         tap_is_int(rowlock_fence(p.rival, "cluster", rowlock_lock_token(p.wanted)), ROWLOCK_OK,
-                   "who shows the resource its token");
+                   "which shows the resource its token");
     tap_ok(!commits(&p, "UPDATE cluster_money SET cents = cents - 100 WHERE id = 1", prove),
            "%s: the holder's transaction does not commit after that", what);
     pair_close(&p);

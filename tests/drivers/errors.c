@@ -45,7 +45,7 @@ static void no_urls(const struct contract *c)
     is_refused(":", ROWLOCK_EINVAL, "a colon");
     is_refused("://", ROWLOCK_EINVAL, "a URL without a scheme");
     is_refused("http://127.0.0.1/", ROWLOCK_EINVAL, "a URL of something else");
-    is_refused("oracle://scott@db/x", ROWLOCK_EINVAL, "a database that nobody knows");
+    is_refused("oracle://scott@db/x", ROWLOCK_EINVAL, "an unknown database");
     if (!is_sqlite(c))
         return;
     is_refused("sqlite:", ROWLOCK_EINVAL, "no path");
@@ -68,7 +68,7 @@ static char *url_to(const struct contract *c, const char *who, const char *host_
 static void unreachable(const struct contract *c)
 {
     OWNED(text) char *url = url_to(c, NULL, "127.0.0.1:1", "x"); /* no server listens there */
-    is_refused(url, ROWLOCK_ECONN, "a port where nobody listens");
+    is_refused(url, ROWLOCK_ECONN, "a port without a listener");
     free(url);
     /* The kernel takes the connection, but no server ever answers. */
     struct sockaddr_in address = {.sin_family = AF_INET};
@@ -97,7 +97,7 @@ static void not_let_in(const struct contract *c)
     tap_is_str(rowlock_result_name(fails(url, &err)), "ROWLOCK_EDENIED",
                "a user that does not exist is denied");
     tap_ok(!strstr(err.text, "secretpassword") && !strstr(err.action, "secretpassword"),
-           "and his password is told nobody");
+           "and no text has its password");
     free(url);
     void *session = c->raw->open(c->url);
     if (is_mysql(c)) {
@@ -107,7 +107,7 @@ static void not_let_in(const struct contract *c)
         url = url_to(c, "rowlock_nobody:wrongpassword", NULL, NULL);
         tap_is_str(rowlock_result_name(fails(url, &err)), "ROWLOCK_EDENIED",
                    "a wrong password is denied");
-        tap_ok(!strstr(err.text, "wrongpassword"), "and told nobody either");
+        tap_ok(!strstr(err.text, "wrongpassword"), "and is in no text either");
         tap_is_int(err.native, 1045, "the server's number is told");
         free(url);
     } else {

@@ -58,7 +58,7 @@ two_servers() {
 wrong_servers() {
     exits "of a URL's hosts the one that takes writes is found" 0 --url "$backwards" install
     exits "first or last" 0 list
-    exits "a user whom read_only does not stop is stopped all the same" 0 --url "${backwards/app@/root@}" list
+    exits "a user that read_only does not stop is stopped all the same" 0 --url "${backwards/app@/root@}" list
     ok "the replica gets the tables from the primary" until_true 60 has_tables "$standby"
     read_only "$primary" 1
     exits "where none takes writes, none will do" 69 list
@@ -76,15 +76,15 @@ wrong_servers() {
     read_only "$primary" 1
     local one
     one=mysql://app@$(address "$primary")/rowlock
-    exits "a URL with one host only is taken at its word by who only reads" 0 list --url "$one"
-    exits "who wants to lock there, and may not wait, is told" 69 run --url "$one" -n waits true
+    exits "a reader takes a URL with one host only at its word" 0 list --url "$one"
+    exits "a client that wants to lock there, and may not wait, is told" 69 run --url "$one" -n waits true
     has "why" "$err" "--read-only option"
     start run --url "$one" waits -- true
     until_true 60 grep -q "the server is away; still waiting: .*--read-only option" "$work/bg.err"
     read_only "$primary" 0
-    ends "and who may wait runs when it takes writes" 0 "$pid"
+    ends "and one that may wait runs when it takes writes" 0 "$pid"
     exits "a socket and several hosts do not go together" 64 list --url "$ROWLOCK_URL?socket=$primary/s.sock"
-    exits "who is refused is told, though there are other hosts" 77 list --url "${ROWLOCK_URL/app@/nobody:x@}"
+    exits "a refused user is told, though there are other hosts" 77 list --url "${ROWLOCK_URL/app@/nobody:x@}"
 }
 
 dead_and_hanging_servers() {

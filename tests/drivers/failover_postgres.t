@@ -128,7 +128,7 @@ failover() {
 
     exits "what was granted before is held still" 0 verify held --owner me --token "$token"
     exits "by the same owner only" 75 acquire held -n --owner other
-    exits "who can renew it" 0 renew held --owner me --token "$token"
+    exits "which can renew it" 0 renew held --owner me --token "$token"
     exits "and release it" 0 release held --owner me --token "$token"
     exits "the next grant" 0 acquire held --owner other
     ok "has a greater token" test "$out" -gt "$token"

@@ -112,7 +112,7 @@ static void sizes(const struct contract *c, rowlock_db *db, rowlock_lock *lock)
     } holder;
     memset(&holder, 0x55, sizeof holder);
     holder.known.size = offsetof(rowlock_grant, expires_us);
-    tap_is_int(rowlock_lock_holder(rival, &holder.known), ROWLOCK_OK, "and by whom");
+    tap_is_int(rowlock_lock_holder(rival, &holder.known), ROWLOCK_OK, "and the holder is known");
     tap_is_int(holder.known.token, rowlock_lock_token(lock), "an older grant struct is filled");
     tap_is_int(holder.known.expires_us, 0x5555555555555555, "as far as it reaches");
     tap_is_int((long long)holder.known.size, (long long)offsetof(rowlock_grant, expires_us),

@@ -137,7 +137,7 @@ static void test_crash(void)
     is_result(db, rowlock_verify(held), ROWLOCK_OK, "a grant survives the crash");
     tap_is_int(rowlock_renew(held, 0), ROWLOCK_OK, "and can be renewed");
     is_result(quiet, rowlock_renew(quiet_one, 0), ROWLOCK_OK,
-              "who was quiet all the time does not notice");
+              "a handle that was quiet all the time does not notice");
     tap_is_int(try_lock(free_one, TTL_MS), ROWLOCK_OK, "what was free is granted");
     tap_is_int(rowlock_release(held), ROWLOCK_OK, "what was held is released");
     tap_is_int(try_lock(held, TTL_MS), ROWLOCK_OK, "and granted anew");
@@ -318,7 +318,7 @@ static void test_freeze(void)
     int64_t began = clock_ms();
     int said = rowlock_renew(held, 0);
     fails_soon(db, said, began, "renewing on a frozen server fails");
-    tap_is_int(said, ROWLOCK_EUNCERTAIN, "and nobody knows whether it will have been done");
+    tap_is_int(said, ROWLOCK_EUNCERTAIN, "and it is not known whether it will have been done");
     began = clock_ms();
     said = try_lock(wanted, TTL_MS);
     fails_soon(other, said, began, "acquiring fails");
@@ -327,7 +327,7 @@ static void test_freeze(void)
     relax(db);
     relax(other);
     is_result(db, rowlock_renew(held, 0), ROWLOCK_OK, "all goes on when it is thawed");
-    is_result(other, try_lock(wanted, TTL_MS), ROWLOCK_OK, "who wanted a lock gets it");
+    is_result(other, try_lock(wanted, TTL_MS), ROWLOCK_OK, "the client that wanted a lock gets it");
     tap_is_int((int)db_int(raw, url, "SELECT count(*) FROM rowlock_locks WHERE name = 'wanted'"), 1,
                "once");
     tap_is_int(rowlock_lock_token(wanted),

@@ -38,19 +38,19 @@ static void private_file(void)
     OWNED(db) rowlock_db *db = must_open(url);
     OWNED(lock) rowlock_lock *lock = must_lock(db, "x");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "a lock in a new file");
-    tap_is_int(mode_of(url, ""), 0600, "the file is for its owner alone, whatever the umask");
+    tap_is_int(mode_of(url, ""), 0600, "the file is for its owner alone, under each umask");
     tap_is_int(mode_of(url, "-wal"), 0600, "so is its journal");
     tap_is_int(mode_of(url, "-shm"), 0600, "and its index");
     access_is(db, ROWLOCK_FINE, "check finds that right");
     chmod(path_of(url), 0644);
     access_is(db, ROWLOCK_WARNING, "a user who may read the file can block all writers");
     chmod(path_of(url), 0606);
-    access_is(db, ROWLOCK_BAD, "who may write it can forge a grant");
+    access_is(db, ROWLOCK_BAD, "a user who may write it can forge a grant");
     chmod(path_of(url), 0600);
     struct stat kept;
     stat(folder(), &kept);
     chmod(folder(), 0777);
-    access_is(db, ROWLOCK_BAD, "who may write to its folder can replace it");
+    access_is(db, ROWLOCK_BAD, "a user who may write to its folder can replace it");
     chmod(folder(), kept.st_mode & 07777);
     umask(before);
 }
@@ -210,10 +210,10 @@ static void commit_that_fails(const struct contract *c)
     OWNED(session) void *session = c->raw->open(url);
     raw_run(c->raw, session, "BEGIN");
     tap_is_int(raw_int(c->raw, session, "SELECT count(*) FROM theirs"), 0, "somebody reads");
-    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_BUSY, "as long as he does the lock is BUSY");
+    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_BUSY, "while the reader reads the lock is BUSY");
     tap_is_int(raw_int(c->raw, session, "SELECT count(*) FROM rowlock_locks"), 0, "and not there");
     raw_run(c->raw, session, "COMMIT");
-    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "when he has ended it is granted");
+    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "when the reader has ended it is granted");
     tap_is_int(rowlock_lock_token(lock), token + 1, "with the next token");
 }
 

@@ -473,7 +473,7 @@ static void test_stranger(rowlock_db *db)
     int failed = bind(stranger, (const struct sockaddr *)&address, address_size) != 0;
     for (int i = 0; i < 5; i++)
         failed += rowlock_retry(db, do_nothing, NULL, NULL, NULL) != ROWLOCK_OK;
-    tap_is_int(failed, 0, "a stranger who has the turn stops nobody");
+    tap_is_int(failed, 0, "a stranger that has the turn stops no client");
     close(stranger);
 }
 

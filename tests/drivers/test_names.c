@@ -212,18 +212,19 @@ static void test_log(rowlock_db *db)
     rowlock_log_set(note_line, NULL, ROWLOCK_LOG_DEBUG);
     int got = rowlock_acquire(lock, NULL);
     tap_ok(got == ROWLOCK_OK && lines > 0 && strstr(last_line, "logged"),
-           "who wants to be told is told, with the lock's name");
+           "a program that wants all lines is told, with the lock's name");
     tap_ok(strstr(last_line, rowlock_lock_owner(lock)) == NULL, "but not the owner");
     lines = 0;
     rowlock_log_set(note_line, NULL, ROWLOCK_LOG_WARNING);
     got = rowlock_release(lock) | rowlock_acquire(lock, NULL);
-    tap_ok(got == ROWLOCK_OK && lines == 0, "who wants warnings only is not told of grants");
+    tap_ok(got == ROWLOCK_OK && lines == 0,
+           "a program that wants warnings only is not told of grants");
     script_next(OP_RENEW, ANSWER(.missing = true));
     got = rowlock_renew(lock, 0);
     tap_ok(got == ROWLOCK_LOST && lines == 1, "but of losses");
     rowlock_log_set(NULL, NULL, ROWLOCK_LOG_DEBUG);
     rowlock_lock_close(lock);
-    tap_is_int(lines, 1, "who wants nothing is told nothing");
+    tap_is_int(lines, 1, "a program that wants no lines is told nothing");
 }
 
 int main(void)

@@ -92,7 +92,7 @@ static void test_db_limits(void)
         tap_is_int(opens(&options), cases[i].result, "%s: %s", cases[i].what,
                    rowlock_result_name(cases[i].result));
         if (cases[i].result != ROWLOCK_OK)
-            tap_is_int(script_count(OP_OPEN), 0, "nobody is asked");
+            tap_is_int(script_count(OP_OPEN), 0, "no driver is asked");
     }
 }
 
@@ -125,7 +125,7 @@ static void test_sizes(void)
     options.size = sizeof options.size - 1;
     tap_is_int(opens(&options), ROWLOCK_EINVAL, "so is one smaller than its size");
     options.size = 4097;
-    tap_is_int(opens(&options), ROWLOCK_EINVAL, "so is one of a size that nobody has");
+    tap_is_int(opens(&options), ROWLOCK_EINVAL, "so is one of an unknown size");
     tap_ok(strstr(err.text, "4097") != NULL, "which is named");
     options.size = sizeof options.size;
     options.owner = "\xFF";

@@ -48,8 +48,8 @@ static void busy_tells_the_holder(const struct contract *c)
     is_result(one, rowlock_acquire(held, &how), ROWLOCK_OK, "one gets the lock");
     for (int i = 0; i < 3; i++)
         is_result(two, try_lock(wanted, TTL_MS), ROWLOCK_BUSY, "another is told BUSY, try %d", i);
-    tap_is_int(rowlock_lock_token(wanted), 0, "who was told BUSY has no token");
-    tap_is_int(rowlock_lock_holder(wanted, &holder), ROWLOCK_OK, "and is told who holds it");
+    tap_is_int(rowlock_lock_token(wanted), 0, "the client that was told BUSY has no token");
+    tap_is_int(rowlock_lock_holder(wanted, &holder), ROWLOCK_OK, "and is told the holder");
     tap_is_str(holder.name, "held", "the holder's grant has the name");
     tap_is_str(holder.owner, "the holder", "the holder's owner");
     tap_is_str(holder.program, "holding program", "the holder's program");
@@ -78,7 +78,7 @@ static void busy_tells_the_holder(const struct contract *c)
     is_result(one, rowlock_release(held), ROWLOCK_OK, "the holder releases");
     is_result(two, try_lock(wanted, TTL_MS), ROWLOCK_OK, "the other gets the lock");
     tap_is_int(rowlock_lock_holder(wanted, &holder), ROWLOCK_NONE,
-               "who got the lock meets no holder");
+               "the client that got the lock meets no holder");
 }
 
 static void two_handles_are_rivals(const struct contract *c)

@@ -93,9 +93,9 @@ static void busy_again(const struct contract *c, struct faultproxy *proxy, const
     is_result(other, rowlock_renew(rival, 2 * TTL_MS), ROWLOCK_OK, "the rival renews it");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_BUSY, "we are told so");
     tap_is_int(rowlock_lock_holder(lock, &holder), ROWLOCK_OK, "by a holder");
-    tap_is_int(holder.renewals, 1, "who has renewed it");
+    tap_is_int(holder.renewals, 1, "which has renewed it");
     tap_is_int(holder.ttl_ms, 2 * TTL_MS, "for longer");
-    tap_is_str(holder.owner, rowlock_lock_owner(rival), "and who is the rival");
+    tap_is_str(holder.owner, rowlock_lock_owner(rival), "and which is the rival");
     is_result(other, rowlock_release(rival), ROWLOCK_OK, "the rival is done");
     is_result(other, try_lock(rival, TTL_MS), ROWLOCK_OK, "and takes it again");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_BUSY, "we are told that it is held");
@@ -116,14 +116,15 @@ static void busy_again(const struct contract *c, struct faultproxy *proxy, const
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_BUSY, "which keeps us out");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_BUSY, "each time");
     is_result(db, rowlock_acquire(lock, &reader), ROWLOCK_OK, "unless we are a reader");
-    is_result(db, rowlock_release(lock), ROWLOCK_OK, "who is done");
+    is_result(db, rowlock_release(lock), ROWLOCK_OK, "which is done");
     is_result(other, rowlock_release(rival), ROWLOCK_OK, "as the rival is");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "then the lock is ours");
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "and free");
     is_result(other, rowlock_acquire(rival, &reader), ROWLOCK_OK, "a reader comes");
-    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_BUSY, "and keeps out who was granted it before");
+    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_BUSY,
+              "and keeps out the client that was granted it before");
     tap_is_int(rowlock_lock_holder(lock, &holder), ROWLOCK_OK, "by a holder");
-    tap_is_int(holder.permits, ROWLOCK_SHARED, "who is the reader");
+    tap_is_int(holder.permits, ROWLOCK_SHARED, "which is the reader");
     is_result(other, rowlock_release(rival), ROWLOCK_OK, "the reader goes");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "then the lock is ours");
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "and free");

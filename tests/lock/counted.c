@@ -23,7 +23,7 @@ static void counts(const struct contract *c)
     guests[2].how.permits = 1;
     guest_tries(&guests[2], ROWLOCK_MISMATCH, "a smaller one neither");
     guests[2].how.permits = 0;
-    guest_tries(&guests[2], ROWLOCK_BUSY, "who wants it alone has to wait");
+    guest_tries(&guests[2], ROWLOCK_BUSY, "a client that wants it alone has to wait");
     guests[2].how.permits = PERMITS;
     guest_releases(&guests[0], ROWLOCK_OK, "one goes");
     guest_tries(&guests[2], ROWLOCK_OK, "another comes");
@@ -64,7 +64,7 @@ static void waited_for(const struct contract *c)
     guest_tries(&guests[1], ROWLOCK_BUSY, "nor a newcomer");
     guest_releases(&guests[0], ROWLOCK_OK, "when another goes");
     guest_gets(&guests[3], "the second comes in");
-    tap_is_int(tickets_of(c, "counted line"), 0, "nobody waits");
+    tap_is_int(tickets_of(c, "counted line"), 0, "no client waits");
     guests_close_all(guests, GUESTS);
 }
 

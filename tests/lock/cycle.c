@@ -44,22 +44,22 @@ static void one_is_told(const struct contract *c, int count, int permits)
     struct member *last = &members[count - 1];
     sleep_ms(2); /* SQLite's clock has milliseconds: the last ticket is to be the newest */
     is_result(last->wants.db, rowlock_acquire(last->wants.lock, &last->wants.how), ROWLOCK_DEADLOCK,
-              "who closes a circle of %d is told", count);
+              "the client that closes a circle of %d is told", count);
     tap_ok(strstr(why(last->wants.db), "circle 0") != NULL &&
                strstr(why(last->wants.db), "member 0") != NULL,
            "with words about it (%s)", why(last->wants.db));
-    tap_is_int(ticket_of(&last->wants), 0, "he stands in line no more");
-    is_result(last->holds.db, rowlock_verify(last->holds.lock), ROWLOCK_OK, "but holds his own");
+    tap_is_int(ticket_of(&last->wants), 0, "it stands in the queue no more");
+    is_result(last->holds.db, rowlock_verify(last->holds.lock), ROWLOCK_OK, "but holds its own");
     for (int i = 0; i < count - 1; i++)
         guest_waits(&members[i].wants, "the others are not told");
-    guest_releases(&last->holds, ROWLOCK_OK, "until he releases it");
+    guest_releases(&last->holds, ROWLOCK_OK, "until it releases that");
     for (int i = count - 2; i >= 0; i--) {
-        guest_gets(&members[i].wants, "then the one before him gets it");
+        guest_gets(&members[i].wants, "then the one before it gets the lock");
         guest_releases(&members[i].wants, ROWLOCK_OK, "is done");
-        guest_releases(&members[i].holds, ROWLOCK_OK, "and releases what he had");
+        guest_releases(&members[i].holds, ROWLOCK_OK, "and releases what it had");
     }
     is_result(last->wants.db, rowlock_acquire(last->wants.lock, &last->wants.how), ROWLOCK_OK,
-              "and he himself comes through");
+              "and the client that closed it comes through");
     circle_close(members, count);
 }
 
@@ -96,7 +96,7 @@ static void all_at_once(const struct contract *c)
     }
     tap_is_int(told, 1, "of three that come at once one is told");
     tap_is_int(granted, MOST - 1, "and the others get their locks");
-    tap_is_int(others, 0, "nobody runs into anything else");
+    tap_is_int(others, 0, "no client meets anything else");
     for (int i = 0; i < MOST; i++)
         if (members[i].wants.thread)
             guest_cancel(&members[i].wants);
@@ -134,7 +134,7 @@ static void over(const struct contract *c)
               ROWLOCK_OK, "a lease that is over closes no circle");
     guest_releases(&members[1].holds, ROWLOCK_OK, "so");
     guest_gets(&members[0].wants, "all come through");
-    guest_releases(&members[0].holds, ROWLOCK_LOST, "but for who lost his");
+    guest_releases(&members[0].holds, ROWLOCK_LOST, "but for the one that lost its lock");
     circle_close(members, 2);
 }
 

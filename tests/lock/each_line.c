@@ -204,7 +204,7 @@ static void run_line(const struct raw *raw, const char *url, bool deadly)
     for (int i = load_is_long() ? 0 : killed; i < queue.size; i++)
         ended += ended_as_it_should(&queue);
     tap_is_int(ended, queue.size,
-               deadly ? "killed are those who should be, and no other fails" : "none fails");
+               deadly ? "killed are those that should be, and no other fails" : "none fails");
     judge_line(&queue);
     tap_note("%s: %lld ms for all", deadly ? "with deaths" : "without deaths",
              (long long)(clock_ms() - begin));

@@ -43,7 +43,7 @@ static void guard_of_a_lost_lock(const struct contract *c, const char *isolation
     scene_hold(&s);
     is_result(s.rival, rowlock_break(s.rival, s.name, 0, NULL), ROWLOCK_OK, "a lock is broken");
     scene_begin(&s);
-    scene_guard(&s, ROWLOCK_LOST, "after a break, though nobody came");
+    scene_guard(&s, ROWLOCK_LOST, "after a break, though no other client came");
     scene_goes_on(&s, s.tx, "LOST");
     scene_close(&s);
 }
@@ -120,7 +120,7 @@ static void after_the_snapshot(const struct contract *c, const char *isolation, 
     scene_begin(&s);
     scene_run(&s, "SELECT count(*) FROM tx_data");
     if (scene_is_immediate(&s)) {
-        scene_rival_tries(&s, ROWLOCK_BUSY, "nobody comes while the file's one writer is at it");
+        scene_rival_tries(&s, ROWLOCK_BUSY, "no client comes while the file's one writer is at it");
         scene_guard(&s, since == ACQUIRED ? ROWLOCK_EMISUSE : ROWLOCK_OK, "nothing can be stale");
     } else {
         if (since == TAKEN_OVER)

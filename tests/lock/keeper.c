@@ -143,7 +143,7 @@ static int stays_ours(void *argument)
     grant = grant_of(k.db, "kept");
     tap_ok(remaining > 0 && remaining <= grant.remaining_ms + (clock_ms() - asked) + 2,
            "and knows of its time, not too much");
-    tap_is_int(k.told.lost, 0, "nobody was told of a loss");
+    tap_is_int(k.told.lost, 0, "no loss was told");
     is_result(k.db, rowlock_release(k.lock), ROWLOCK_OK, "it is released");
     stop_keeper(&k);
     tap_is_int(rows_of(c, "kept"), 0, "and does not rise again");
@@ -242,7 +242,7 @@ static int broken(void *argument)
     tap_ok(!readable(k.lock, 0), "asking makes it unreadable");
     tap_ok(EVENTUALLY(k.told.lost == 1), "the callback was called");
     tap_is_int(rowlock_lock_remaining_ms(k.lock), 0, "nothing remains");
-    tap_is_int(rows_of(c, "broken"), 0, "nobody made it stand again");
+    tap_is_int(rows_of(c, "broken"), 0, "no renewal made it stand again");
     is_result(k.db, rowlock_release(k.lock), ROWLOCK_LOST, "its release says LOST");
     is_result(k.db, keep(k.lock, k.keeper, &k.told), ROWLOCK_OK, "and it can be acquired again");
     stop_keeper(&k);
@@ -312,7 +312,7 @@ static void keeps_killed(const struct killed *killed)
     int64_t renewals = grant_of(db, "killed").renewals;
     tap_ok(renewed_beyond(db, "killed", renewals), "again and again");
     tap_ok(becomes(lock, ROWLOCK_STATE_HELD), "the lock is HELD");
-    tap_is_int(told.lost, 0, "nobody was told of a loss");
+    tap_is_int(told.lost, 0, "no loss was told");
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "and it is released");
 }
 

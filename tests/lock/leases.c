@@ -97,7 +97,8 @@ static void lapsed(const struct contract *c)
     is_result(db, rowlock_verify(lock), ROWLOCK_OK, "and has renewed it");
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "it was entered twice");
     end_lease(c, lock);
-    is_result(db, rowlock_release(lock), ROWLOCK_OK, "a lapsed lock that nobody took is released");
+    is_result(db, rowlock_release(lock), ROWLOCK_OK,
+              "a lapsed lock that no client took is released");
     tap_is_int(rows_of(c, "lapsed"), 0, "and gone");
 }
 
@@ -111,12 +112,12 @@ static void lost(const struct contract *c)
     end_lease(c, old);
     is_result(two, try_lock(new, TTL_MS), ROWLOCK_OK, "an expired lock is taken over at once");
     is_result(one, rowlock_verify(old), ROWLOCK_LOST, "the old holder's verify says LOST");
-    is_result(one, rowlock_renew(old, 0), ROWLOCK_LOST, "his renewal says LOST");
-    is_result(one, try_lock(old, TTL_MS), ROWLOCK_LOST, "his re-entry says LOST");
-    tap_is_int(rowlock_lock_remaining_ms(old), 0, "nothing remains to him");
-    is_result(one, rowlock_release(old), ROWLOCK_LOST, "his release says LOST");
-    is_result(one, rowlock_release(old), ROWLOCK_LOST, "as often as he had entered");
-    is_result(one, try_lock(old, TTL_MS), ROWLOCK_BUSY, "then he is a rival like any other");
+    is_result(one, rowlock_renew(old, 0), ROWLOCK_LOST, "its renewal says LOST");
+    is_result(one, try_lock(old, TTL_MS), ROWLOCK_LOST, "its re-entry says LOST");
+    tap_is_int(rowlock_lock_remaining_ms(old), 0, "nothing of its lease remains");
+    is_result(one, rowlock_release(old), ROWLOCK_LOST, "its release says LOST");
+    is_result(one, rowlock_release(old), ROWLOCK_LOST, "as often as it had entered");
+    is_result(one, try_lock(old, TTL_MS), ROWLOCK_BUSY, "then it is a rival like any other");
     is_result(two, rowlock_verify(new), ROWLOCK_OK, "the new holder has noticed nothing");
     is_result(two, rowlock_release(new), ROWLOCK_OK, "and releases");
     is_result(one, try_lock(old, TTL_MS), ROWLOCK_OK, "the old handle works again");
@@ -176,7 +177,7 @@ static void strangers(const struct contract *c)
         {"Rightful", "strangers", token, "another owner with the token"},
         {"rightful ", "strangers", token, "an owner with a blank behind"},
         {"rightful", "Strangers", token, "the owner of another name"},
-        {"%", "strangers", token, "an owner who hopes for patterns"},
+        {"%", "strangers", token, "an owner that hopes for patterns"},
     };
     rowlock_grant before = grant_of(one, "strangers"), after;
     for (size_t i = 0; i < sizeof strangers / sizeof strangers[0]; i++) {

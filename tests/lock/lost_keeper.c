@@ -145,7 +145,7 @@ static bool lose_for_good(struct loss *l)
     faultproxy_heal(l->proxy);
     watch_until(l, &k, clock_ms() + k.ttl_ms / 2, NULL, 0);
     loss_is(l, rowlock_lock_state(k.lock), ROWLOCK_STATE_LOST, "lost is final");
-    loss_is(l, k.renewals, renewals, "and nobody renews it");
+    loss_is(l, k.renewals, renewals, "and no keeper renews it");
     let_go(l, &k);
     return true;
 }

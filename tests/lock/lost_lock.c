@@ -61,7 +61,7 @@ static void acquire_again(struct loss *l, struct pair *p, int said, long long ro
     loss_pass_before(l);
     if (rows_before == 0 && loss_rows(l) == 1)
         loss_is(l, try_lock(p->rival, LONG_TTL_MS), ROWLOCK_BUSY,
-                "the grant that nobody heard of stands");
+                "the grant whose answer was lost stands");
     loss_result(l, p->db, try_lock(p->lock, TTL_MS), ROWLOCK_OK, "the next acquire gets it");
 }
 
@@ -103,7 +103,7 @@ static bool lose_takeover(struct loss *l)
     loss_granted(l, p.lock, token);
     loss_pass(l);
     loss_granted(l, p.lock, token);
-    loss_is(l, rowlock_renew(p.rival, 0), ROWLOCK_LOST, "who let it expire finds out");
+    loss_is(l, rowlock_renew(p.rival, 0), ROWLOCK_LOST, "the client that let it expire finds out");
     loss_result(l, p.db, rowlock_release(p.lock), ROWLOCK_OK, "it is released");
     loss_rival_gets(l, token);
     close_pair(&p);
@@ -167,7 +167,7 @@ static bool lose_wait(struct loss *l)
         loss_result(l, p.db, wait_for_it(p.lock), ROWLOCK_OK, "the next acquire gets it");
     loss_granted(l, p.lock, token);
     loss_result(l, p.db, rowlock_release(p.lock), ROWLOCK_OK, "it is released");
-    loss_is(l, rowlock_release(p.rival), ROWLOCK_LOST, "who let it expire finds out");
+    loss_is(l, rowlock_release(p.rival), ROWLOCK_LOST, "the client that let it expire finds out");
     loss_pass(l);
     loss_gone_or_explained(l, rowlock_lock_owner(p.lock));
     if (loss_rows(l) == 0)
@@ -313,7 +313,7 @@ static bool lose_renew(struct loss *l)
     loss_not_overstated(l, r.p.lock);
     bool longer = rowlock_lock_remaining_ms(r.p.lock) > LONG_TTL_MS / 2,
          done = r.said == ROWLOCK_OK;
-    loss_ok(l, longer == done, "what nobody confirmed is not counted upon");
+    loss_ok(l, longer == done, "what was not confirmed is not counted upon");
     loss_ok(l, r.said == ROWLOCK_EUNCERTAIN || (loss_column(l, "renewals") > 0) == done,
             "nothing is called undone that was done");
     if (r.said == ROWLOCK_ECONN) {

@@ -193,7 +193,7 @@ static bool lose_tx_fence(struct loss *l)
     if (outcome != UNKNOWN)
         loss_ok(l, becomes(l, seen, outcome == COMMITTED ? 5 : 0), "what was seen is committed");
     loss_result(l, l->others, rowlock_fence(l->others, l->name, 4),
-                seen(l) == 5 ? ROWLOCK_STALE : ROWLOCK_OK, "nobody has it locked any more");
+                seen(l) == 5 ? ROWLOCK_STALE : ROWLOCK_OK, "no session has it locked any more");
     close_deal(&d);
     return fired;
 }

@@ -180,7 +180,8 @@ static struct helper *start_waiting(struct bunch *b)
 {
     b->how.wait_ms = ROWLOCK_FOREVER;
     struct helper *thread = helper_start(take, b);
-    tap_ok(EVENTUALLY(b->ended || count_of(b->c, "waiters") > 0), "who wants all waits");
+    tap_ok(EVENTUALLY(b->ended || count_of(b->c, "waiters") > 0),
+           "the client that wants all waits");
     return thread;
 }
 
@@ -193,19 +194,19 @@ static void waits_without_holding(const struct contract *c)
     rival_open(&first, c, 2, 0);
     rival_open(&second, c, 0, 0);
     struct helper *thread = start_waiting(&b);
-    stand(c, 2, 1, "he holds none, but stands in one line");
+    stand(c, 2, 1, "it holds none, but stands in one queue");
     guest_releases(&first, ROWLOCK_OK, "the first is released");
     guest_open(&third, c, names[1], 0);
     /* Where both look at once, each may take the other for a holder, and stand in line for a moment. */
     third.how.wait_ms = slow_ms(60000);
     is_result(third.db, rowlock_acquire(third.lock, &third.how), ROWLOCK_OK,
-              "one that he does not wait for is anybody's");
+              "one that it does not wait for is free for others");
     guest_releases(&third, ROWLOCK_OK, "for a while");
-    tap_ok(!b.ended, "he waits on");
+    tap_ok(!b.ended, "it waits on");
     guest_releases(&second, ROWLOCK_OK, "until the second is released");
-    is_result(b.db, helper_join(thread), ROWLOCK_OK, "then he gets all");
+    is_result(b.db, helper_join(thread), ROWLOCK_OK, "then it gets all");
     holds(&b, COUNT);
-    stand(c, COUNT, 0, "he stands in no line");
+    stand(c, COUNT, 0, "it stands in no queue");
 }
 
 static void waits_in_vain(const struct contract *c)
@@ -217,7 +218,7 @@ static void waits_in_vain(const struct contract *c)
     struct helper *thread = start_waiting(&b);
     rowlock_cancel(b.db);
     is_result(b.db, helper_join(thread), ROWLOCK_CANCELLED, "and is cancelled");
-    stand(c, 1, 0, "nothing is left of him");
+    stand(c, 1, 0, "nothing is left of it");
 }
 
 /* ---- on the wire */
@@ -240,7 +241,7 @@ static void one_round_trip(const struct contract *c, struct faultproxy *proxy, c
     takes(&rival, ROWLOCK_BUSY, "a busy try");
     faultproxy_round_trips(proxy);
     takes(&rival, ROWLOCK_BUSY, "and the next");
-    tap_ok(faultproxy_round_trips(proxy) <= 2, "takes one, or two to tell who holds it");
+    tap_ok(faultproxy_round_trips(proxy) <= 2, "takes one, or two to tell the holder");
 }
 
 /* As one who waits for one lock: mostly asleep. */

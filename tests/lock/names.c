@@ -179,7 +179,7 @@ static void hostile_texts(const struct contract *c)
         rowlock_lock_close(lock);
         rowlock_db_close(db);
     }
-    tap_is_int(same, COUNT(hostile), "owners and notes are just texts, whatever they say");
+    tap_is_int(same, COUNT(hostile), "owners and notes are just texts");
 }
 
 void contract_names(const struct contract *c)

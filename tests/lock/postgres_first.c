@@ -31,8 +31,8 @@ static void two_installations(const struct contract *c)
     db_exec(c->raw, c->url, "DELETE FROM rowlock_tokens WHERE name = 'first twice'");
     raw_run(c->raw, session, "BEGIN");
     is_result(tx, rowlock_tx_acquire(here, tx, NULL), ROWLOCK_OK, "a first grant in a transaction");
-    is_result(same, try_lock(rival, TTL_MS), ROWLOCK_BUSY, "keeps a rival out who tries");
-    is_result(db, try_lock(there, TTL_MS), ROWLOCK_OK, "but nobody in other tables");
+    is_result(same, try_lock(rival, TTL_MS), ROWLOCK_BUSY, "keeps out a rival that tries");
+    is_result(db, try_lock(there, TTL_MS), ROWLOCK_OK, "but no client in other tables");
     raw_run(c->raw, session, "ROLLBACK");
     is_result(same, try_lock(rival, TTL_MS), ROWLOCK_OK, "rolled back, it is free");
     close_locks(here, there, rival);

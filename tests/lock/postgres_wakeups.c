@@ -52,7 +52,7 @@ static void applications_channels(const struct contract *c, bool its_own)
     guest_queue(&g);
     db_exec(c->raw, c->url, "NOTIFY \"the application\", 'news'");
     guest_releases(&holder, ROWLOCK_OK, "it is released");
-    guest_gets(&g, "who waited on an adopted connection gets it");
+    guest_gets(&g, "the waiter on an adopted connection gets it");
     tap_is_int(channels(c, session), its_own, "which listens to what the application wants");
     tap_is_int(heard(c, session, "the application", &on_it), its_own, "and hears of nothing else");
     tap_is_int(on_it, its_own, "but of that, though it came meanwhile");
@@ -110,8 +110,7 @@ static void our_channels(const struct contract *c)
         raw_int(c->raw, session,
                 "SELECT count(DISTINCT wakeup) FROM rowlock_waiters WHERE name = 'own wakeup' "
                 "AND wakeup <> ''"),
-        wakeups,
-        "each waiter has a wakeup of his own, in a pool one for all, behind a pooler none");
+        wakeups, "each waiter has its own wakeup, in a pool one for all, behind a pooler none");
     ask_next(c, session, "wakeup", channel);
     ask_next(c, session, "request", request);
     if (!c->pooled)
@@ -119,8 +118,8 @@ static void our_channels(const struct contract *c)
     guest_releases(&holder, ROWLOCK_OK, "it is released");
     guest_gets(&g, "the first in line is woken for");
     is_heard(c, session, request, 0, "and not the next one");
-    guest_releases(&g, ROWLOCK_OK, "who is");
-    is_heard(c, session, request, 1, "when it is his turn");
+    guest_releases(&g, ROWLOCK_OK, "which is");
+    is_heard(c, session, request, 1, "when it is its turn");
     guest_gets(&next, "and gets it, woken for or not");
     guests_close(&holder, &g, &next, NULL);
     c->raw->close(session);
@@ -142,7 +141,7 @@ static void wakes_at_commit(const struct contract *c)
         raw_run(c->raw, session, "BEGIN");
         is_result(holder.db, rowlock_tx_release(holder.lock, holder.db), ROWLOCK_OK,
                   "a release in a transaction");
-        tap_is_int(heard(c, listener, "in line", &on_it), 0, "wakes for nobody yet");
+        tap_is_int(heard(c, listener, "in line", &on_it), 0, "wakes for no client yet");
         raw_run(c->raw, session, commits ? "COMMIT" : "ROLLBACK");
         tap_is_int(heard(c, listener, "in line", &on_it), commits,
                    commits ? "but when it is committed" : "nor when it is rolled back");

@@ -52,11 +52,11 @@ static void line_is_listed(rowlock_db *db, const struct guest *guests)
     struct seen seen = {0};
     int right = 0;
     is_result(db, rowlock_list_waiters(db, "line", see, &seen), ROWLOCK_OK, "the line is listed");
-    tap_is_int(seen.count, GUESTS, "everybody who stands in it");
+    tap_is_int(seen.count, GUESTS, "each client that stands in it");
     for (int i = 0; i < seen.count && i < GUESTS; i++)
         right +=
             seen.waiters[i].position == i + 1 && seen.waiters[i].ticket == ticket_of(&guests[i]);
-    tap_is_int(right, GUESTS, "in his place, in the order of tickets");
+    tap_is_int(right, GUESTS, "in its place, in the order of tickets");
     tap_is_int(seen.out_of_order, 0, "which is the order of coming");
 }
 
@@ -75,11 +75,12 @@ static void in_order(const struct contract *c)
     guest_releases(&holder, ROWLOCK_OK, "it is released");
     for (int i = 0; i < GUESTS; i++) {
         guest_gets(&guests[i], "the next in line gets it");
-        tap_is_int(ended(guests), i + 1, "nobody else");
+        tap_is_int(ended(guests), i + 1, "no other client");
         tap_ok(rowlock_lock_token(guests[i].lock) == token + 1, "with the next token");
         token = rowlock_lock_token(guests[i].lock);
-        tap_is_int(ticket_of(&guests[i]), 0, "his ticket is gone with the grant");
-        guest_tries(&holder, ROWLOCK_BUSY, "who has had it must go to the end of the line");
+        tap_is_int(ticket_of(&guests[i]), 0, "its ticket is gone with the grant");
+        guest_tries(&holder, ROWLOCK_BUSY,
+                    "the client that has had it must go to the end of the queue");
         guest_releases(&guests[i], ROWLOCK_OK, "and releases it");
     }
     tap_is_int(tickets_of(c, "line"), 0, "no ticket is left");
@@ -125,7 +126,7 @@ static void nobody_overtakes(const struct contract *c, const char *name, bool is
         tap_is_int(rowlock_lock_holder(g.lock, &holder), ROWLOCK_NONE, "it has no holder");
     }
     g.how.permits = 0;
-    waits_in_vain(&g, 50, "they stand behind him");
+    waits_in_vain(&g, 50, "they stand behind the waiter");
     tap_is_int(tickets_of(c, name), 1, "and leave no ticket when they give up");
     for (int permits = -1; permits < 3; permits++) {
         g.how.permits = permits;
@@ -133,7 +134,7 @@ static void nobody_overtakes(const struct contract *c, const char *name, bool is
         guest_tries(&g, ROWLOCK_OK, "unless they ask to pass by");
         guest_releases(&g, ROWLOCK_OK, "and release");
     }
-    tap_is_int(tickets_of(c, name), 1, "which leaves his ticket alone");
+    tap_is_int(tickets_of(c, name), 1, "which leaves the waiter's ticket alone");
     g.how.unfair = 0;
     g.how.permits = 0;
     db_exec(c->raw, c->url, "UPDATE rowlock_waiters SET expires = 5 WHERE name = '%s'", name);
@@ -191,7 +192,7 @@ static void tickets_decide(const struct contract *c)
     guest_queue(&one);
     tap_ok(ticket_of(&one) > 1, "a later ticket");
     guest_releases(&holder, ROWLOCK_OK, "it is released");
-    granted_after(&one, 1, "who stands behind the dead is granted it");
+    granted_after(&one, 1, "the waiter behind the dead is granted it");
     guests_close(&one, &holder, NULL);
     forget_tickets(c, "tickets");
 }
@@ -234,12 +235,13 @@ static void uncontended(const struct contract *c)
         granted += rowlock_acquire(g.lock, &g.how) == ROWLOCK_OK && guest_leave(&g) == ROWLOCK_OK;
     }
     g.how.permits = other.how.permits = 0;
-    tap_is_int(granted, 9, "who finds a lock free takes no ticket, even if he would wait");
+    tap_is_int(granted, 9,
+               "a client that finds a lock free takes no ticket, even if it would wait");
     guest_tries(&g, ROWLOCK_OK, "a lock is held");
-    guest_tries(&other, ROWLOCK_BUSY, "nor does who only tries");
+    guest_tries(&other, ROWLOCK_BUSY, "nor does a client that only tries");
     other.how.wait_ms = slow_ms(60000);
     is_result(other.db, rowlock_acquire(other.lock, &other.how), ROWLOCK_ESERVER,
-              "who must wait does");
+              "a client that must wait does");
     guests_close(&g, &other, NULL);
     drop_tables(c, "ticketless_", url);
 }
@@ -281,11 +283,11 @@ static void keeps_its_place(const struct contract *c, struct faultproxy *proxy, 
     /* Time: the waiter is mostly connected again by then. It keeps its ticket either way. */
     sleep_ms(50);
     faultproxy_cut(proxy);
-    tap_is_int(ticket_of(&first), ticket, "a waiter whose connection is lost keeps his ticket");
+    tap_is_int(ticket_of(&first), ticket, "a waiter whose connection is lost keeps its ticket");
     guest_releases(&holder, ROWLOCK_OK, "the lock is released");
-    guest_gets(&first, "and gets his turn");
+    guest_gets(&first, "and gets its turn");
     guest_waits(&second, "before the next one");
-    guest_releases(&first, ROWLOCK_OK, "who");
+    guest_releases(&first, ROWLOCK_OK, "which");
     guest_gets(&second, "gets it then");
 }
 
@@ -307,13 +309,13 @@ static void dies(const struct contract *c, struct faultproxy *proxy, const char 
     int result = guest_join(&first);
     tap_ok(result == ROWLOCK_ECONN || result == ROWLOCK_EUNCERTAIN, "a waiter is cut off (%s)",
            rowlock_result_name(result));
-    tap_ok(ticket_of(&first) != 0, "his ticket stays");
+    tap_ok(ticket_of(&first) != 0, "its ticket stays");
     set_polls(OFTEN);
     guest_queue(&second);
     guest_releases(&holder, ROWLOCK_OK, "the lock is released");
-    granted_after(&second, ticket_of(&first), "the next one passes him by");
+    granted_after(&second, ticket_of(&first), "the next one passes it by");
     is_result(second.db, rowlock_sweep(second.db, NULL, NULL), ROWLOCK_OK, "a sweep");
-    tap_is_int(tickets_of(c, "dead"), 0, "clears it away, if nobody did before");
+    tap_is_int(tickets_of(c, "dead"), 0, "clears it away, if no client did before");
     faultproxy_accept(proxy);
 }
 
@@ -333,13 +335,13 @@ static void swept(const struct contract *c)
     is_result(holder.db, rowlock_sweep(holder.db, &dry, &report), ROWLOCK_OK, "sweep dry");
     tap_is_int(tickets_of(c, "swept line"), 9, "removes no ticket");
     is_result(holder.db, rowlock_sweep(holder.db, NULL, &report), ROWLOCK_OK, "sweep");
-    tap_is_int(report.waiters, 7, "removes the tickets of those who are gone");
+    tap_is_int(report.waiters, 7, "removes the tickets of dead waiters");
     tap_is_int(tickets_of(c, "swept line"), 2, "and leaves those that live");
-    tap_ok(ticket_of(&g) != 0, "that of who waits among them");
+    tap_ok(ticket_of(&g) != 0, "that of the waiter among them");
     db_exec(c->raw, c->url,
             "DELETE FROM rowlock_waiters WHERE name = 'swept line' AND ticket = %lld",
             LAST_TICKET + 8);
-    line_ends(&holder, &g, "which he gets");
+    line_ends(&holder, &g, "which it gets");
 }
 
 /* Somebody sweeps it away, clock and all: he takes another. */
@@ -353,7 +355,7 @@ static void ticket_removed(const struct contract *c)
     guest_queue(&g);
     forget_tickets(c, "robbed");
     tap_ok(EVENTUALLY(ticket_of(&g) != 0), "a waiter whose ticket is gone takes another");
-    line_ends(&holder, &g, "which he gets");
+    line_ends(&holder, &g, "which it gets");
     set_polls(0);
 }
 
@@ -397,15 +399,15 @@ static void what_is_listed(const struct contract *c)
     const rowlock_waiter *w = &seen.waiters[0];
     tap_is_int(w->position, 1, "a valid one has one");
     tap_is_str(w->name, "listed line", "the waiter's lock");
-    tap_is_str(w->owner, "the waiter", "his owner");
-    tap_is_str(w->program, "waiting program", "his program");
-    tap_is_str(w->note, "why I wait", "his note");
-    tap_ok(w->host[0] && w->pid > 0, "his host and pid");
-    tap_is_int(w->permits, ROWLOCK_SHARED, "what he waits for");
-    tap_is_int(w->ticket, ticket_of(&g), "his ticket");
+    tap_is_str(w->owner, "the waiter", "its owner");
+    tap_is_str(w->program, "waiting program", "its program");
+    tap_is_str(w->note, "why I wait", "its note");
+    tap_ok(w->host[0] && w->pid > 0, "its host and pid");
+    tap_is_int(w->permits, ROWLOCK_SHARED, "what it waits for");
+    tap_is_int(w->ticket, ticket_of(&g), "its ticket");
     tap_ok(w->remaining_ms > 0 && w->remaining_ms <= 15000, "how long it lives, 15 s by default");
     tap_ok(w->since_us > 0 && w->waited_ms >= 0, "since when");
-    is_result(g.db, guest_cancel(&g), ROWLOCK_CANCELLED, "he leaves");
+    is_result(g.db, guest_cancel(&g), ROWLOCK_CANCELLED, "it leaves");
     guests_close(&g, &holder, NULL);
     forget_tickets(c, "listed line");
 }
@@ -490,7 +492,7 @@ static void released_in_a_transaction(const struct contract *c, bool commits)
     raw_run(c->raw, session, "%s", c->begin);
     is_result(holder.db, rowlock_tx_release(holder.lock, holder.db), ROWLOCK_OK,
               "a release in a transaction");
-    guest_waits(&g, "lets nobody in yet");
+    guest_waits(&g, "lets no client in yet");
     raw_run(c->raw, session, commits ? "COMMIT" : "ROLLBACK");
     if (!commits)
         guest_waits(&g, "nor when it is rolled back");
@@ -515,8 +517,8 @@ static void acquired_in_a_transaction(const struct contract *c)
     leave_ticket(c, "tx newcomer", 1, in_an_hour());
     raw_run(c->raw, session, "%s", c->begin);
     is_result(g.db, rowlock_tx_acquire(g.lock, g.db, NULL), ROWLOCK_BUSY,
-              "in a transaction nobody overtakes either");
-    is_result(g.db, rowlock_tx_acquire(g.lock, g.db, &unfair), ROWLOCK_OK, "unless he asks to");
+              "in a transaction no client overtakes either");
+    is_result(g.db, rowlock_tx_acquire(g.lock, g.db, &unfair), ROWLOCK_OK, "unless it asks to");
     raw_run(c->raw, session, "COMMIT");
     guest_releases(&g, ROWLOCK_OK, "release");
     guest_close(&g);

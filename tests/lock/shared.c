@@ -33,13 +33,13 @@ static void together(const struct contract *c)
     tap_is_int(rows_of(c, "library"), READERS, "each has a row");
     guest_tries(&writer, ROWLOCK_BUSY, "a writer is kept out");
     tap_is_int(rowlock_lock_holder(writer.lock, &holder), ROWLOCK_OK, "by a holder");
-    tap_is_int(holder.permits, ROWLOCK_SHARED, "who shares it");
-    guest_tries(&counter, ROWLOCK_MISMATCH, "who would count does not belong here");
+    tap_is_int(holder.permits, ROWLOCK_SHARED, "which shares it");
+    guest_tries(&counter, ROWLOCK_MISMATCH, "a client that would count does not belong here");
     tap_ok(strstr(why(counter.db), "shared") != NULL, "in words: %s", why(counter.db));
     tap_is_int(rowlock_lock_holder(counter.lock, &holder), ROWLOCK_OK, "as is told");
     counter.how.wait_ms = 2000;
     is_result(counter.db, rowlock_acquire(counter.lock, &counter.how), ROWLOCK_MISMATCH,
-              "at once, even if he would wait");
+              "at once, even if it would wait");
     tap_is_int(tickets_of(c, "library"), 0, "without a ticket");
     for (int i = 0; i < READERS; i++) {
         is_result(readers[i].db, rowlock_verify(readers[i].lock), ROWLOCK_OK, "a reader reads");
@@ -52,8 +52,8 @@ static void together(const struct contract *c)
     guest_tries(&readers[0], ROWLOCK_BUSY, "and keeps readers out");
     tap_is_int(rowlock_lock_holder(readers[0].lock, &holder), ROWLOCK_OK, "as a");
     tap_is_int(holder.permits, 0, "writer");
-    guest_tries(&counter, ROWLOCK_BUSY, "and who would count");
-    guest_releases(&writer, ROWLOCK_OK, "he goes");
+    guest_tries(&counter, ROWLOCK_BUSY, "and one that would count");
+    guest_releases(&writer, ROWLOCK_OK, "it goes");
     guest_tries(&counter, ROWLOCK_OK, "now it can be counted");
     guest_tries(&readers[0], ROWLOCK_MISMATCH, "but not shared");
     guests_close_all(readers, READERS);
@@ -74,8 +74,8 @@ static void writer_not_starved(const struct contract *c)
     guest_releases(&readers[0], ROWLOCK_OK, "the reader goes");
     guest_gets(&writer, "and the writer comes in");
     tap_is_int(tickets_of(c, "starving"), READERS - 1, "while the readers wait");
-    guest_tries(&readers[0], ROWLOCK_BUSY, "also the one who was in");
-    guest_releases(&writer, ROWLOCK_OK, "he goes");
+    guest_tries(&readers[0], ROWLOCK_BUSY, "also the one that was in");
+    guest_releases(&writer, ROWLOCK_OK, "it goes");
     for (int i = 1; i < READERS; i++)
         guest_gets(&readers[i], "and they come in together");
     guest_queue(&writer);
@@ -120,7 +120,7 @@ static void writer_gives_up(const struct contract *c, bool by_himself)
     is_result(writer.db, by_himself ? guest_join(&writer) : guest_cancel(&writer),
               by_himself ? ROWLOCK_TIMEOUT : ROWLOCK_CANCELLED, "the writer gives up");
     for (int i = 1; i < READERS; i++)
-        guest_gets(&readers[i], "a reader behind him comes in");
+        guest_gets(&readers[i], "a reader behind it comes in");
     guests_close_all(readers, READERS);
     guest_close(&writer);
 }
@@ -163,9 +163,9 @@ static void same_owner(const struct contract *c, int permits)
     guest_open(&other, c, "same", permits);
     guest_tries(&other, ROWLOCK_OK, "somebody else");
     guest_tries(&one, ROWLOCK_OK, "and somebody with a name");
-    guest_tries(&two, ROWLOCK_OK, "who comes back after a crash");
-    is_result(one.db, rowlock_verify(one.lock), ROWLOCK_LOST, "takes over what he had");
-    tap_is_int(rows_of(c, "same"), 2, "so that nobody counts twice");
+    guest_tries(&two, ROWLOCK_OK, "which comes back after a crash");
+    is_result(one.db, rowlock_verify(one.lock), ROWLOCK_LOST, "takes over what it had");
+    tap_is_int(rows_of(c, "same"), 2, "so that no owner counts twice");
     is_result(other.db, rowlock_verify(other.lock), ROWLOCK_OK, "others are left alone");
 }
 
@@ -180,7 +180,7 @@ static void expired(const struct contract *c, int permits)
     end_lease(c, readers[0].lock);
     is_result(readers[0].db, rowlock_verify(readers[0].lock), ROWLOCK_LAPSED, "a lease is over");
     is_result(readers[0].db, rowlock_renew(readers[0].lock, 0), ROWLOCK_LAPSED,
-              "but nobody came: it can be renewed");
+              "but no other client came: it can be renewed");
     guest_tries(&writer, ROWLOCK_BUSY, "and keeps a writer out");
     end_lease(c, readers[0].lock);
     guest_tries(&writer, ROWLOCK_OK, "over again it does not");
@@ -193,9 +193,9 @@ static void expired(const struct contract *c, int permits)
     guest_releases(&writer, ROWLOCK_OK, "the writer goes");
     guest_tries(&readers[0], ROWLOCK_OK, "the reader comes back");
     end_lease(c, readers[0].lock);
-    guest_tries(&readers[1], ROWLOCK_OK, "and when his lease is over, another");
-    tap_is_int(rows_of(c, "expired"), 1, "clears his away");
-    is_result(readers[0].db, rowlock_verify(readers[0].lock), ROWLOCK_LOST, "who finds out");
+    guest_tries(&readers[1], ROWLOCK_OK, "and when its lease is over, another");
+    tap_is_int(rows_of(c, "expired"), 1, "clears its row away");
+    is_result(readers[0].db, rowlock_verify(readers[0].lock), ROWLOCK_LOST, "which finds out");
     guests_close_all(readers, 2);
     guest_close(&writer);
 }
@@ -397,7 +397,7 @@ static void guarded(const struct contract *c, const char *isolation, int permits
     scene_run(&s.begin, "COMMIT");
     if (!c->has_server)
         guest_releases(&s.other, ROWLOCK_OK, "the other goes");
-    guards_alone(&s, ROWLOCK_OK, "when he is gone");
+    guards_alone(&s, ROWLOCK_OK, "when it is gone");
     guest_tries(&s.other, ROWLOCK_OK, "another comes again");
     is_result(s.writer.db,
               rowlock_break(s.writer.db, "tx shared", rowlock_lock_token(s.other.lock), NULL),
@@ -417,8 +417,8 @@ static void guarded_beyond_its_lease(const struct contract *c, const char *isola
     guest_tries(&s.holder, ROWLOCK_OK, "a grant for a moment");
     end_lease(c, s.holder.lock);
     scene_begin(&s.begin);
-    guards(&s, ROWLOCK_OK, "a lease that is over is no obstacle while nobody comes");
-    guest_tries(&s.writer, ROWLOCK_BUSY, "and nobody can");
+    guards(&s, ROWLOCK_OK, "a lease that is over is no obstacle while no client comes");
+    guest_tries(&s.writer, ROWLOCK_BUSY, "and no client can");
     if (c->has_server) /* a file has room for one writer, who is waited for */
         guest_tries(&s.other, ROWLOCK_BUSY, "not even beside it");
     scene_run(&s.begin, "COMMIT");
@@ -471,7 +471,7 @@ static void acquired_inside(const struct contract *c, const char *isolation, int
     scene_begin(&s.begin);
     how.permits = permits == ROWLOCK_SHARED ? THREE : ROWLOCK_SHARED;
     is_result(s.tx, rowlock_tx_acquire(s.writer.lock, s.tx, &how), ROWLOCK_MISMATCH,
-              "and who means another kind");
+              "and one that means another kind");
     tap_is_int(error_of(s.tx).transaction_over, 0, "the transaction can go on");
     scene_run(&s.begin, "COMMIT");
 }

@@ -84,7 +84,7 @@ void contract_sqlite_steps(const struct contract *c)
     set_polls(ONLY_WAKEUPS);
     while (nth < STEPS_MAX && release_at(&holder, &waiter, nth))
         nth++;
-    tap_ok(nth > SURE && nth < STEPS_MAX, "a waiter takes %d steps before he sleeps", nth - 1);
+    tap_ok(nth > SURE && nth < STEPS_MAX, "a waiter takes %d steps before it sleeps", nth - 1);
     set_polls(0);
     guests_close(&waiter, &holder, NULL);
 }

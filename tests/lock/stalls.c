@@ -78,7 +78,7 @@ static void stalled_grant(const struct contract *c, const char *url)
         tap_ok(rowlock_lock_token(stalled) > token, "its token is higher than the one before");
         token = rowlock_lock_token(stalled);
         is_result(quick, try_lock(same, TTL_MS), ROWLOCK_BUSY, "others are told BUSY");
-        tap_is_int(rowlock_lock_holder(same, &holder), ROWLOCK_OK, "and by whom");
+        tap_is_int(rowlock_lock_holder(same, &holder), ROWLOCK_OK, "and the holder");
         tap_is_int(holder.token, token, "by the token that was drawn early");
         is_result(slow, rowlock_release(stalled), ROWLOCK_OK, "it is released");
         is_result(quick, try_lock(same, TTL_MS), ROWLOCK_OK, "the next grant");
@@ -218,7 +218,7 @@ static void paused_writer(const struct contract *c, const char *url)
     tap_ok(took < slow_ms(AT_ONCE_MS), "which is told after a moment (%lld ms)", (long long)took);
     writer.may_end = true;
     is_result(two, wait_lock(free_one, TTL_MS, 60000), ROWLOCK_OK,
-              "waiting gets it when he is done");
+              "waiting gets it when the writer is done");
     helper_join(helper);
     is_result(one, rowlock_release(held), ROWLOCK_OK, "the holder releases");
     is_result(two, try_lock(wanted, TTL_MS), ROWLOCK_OK, "the next grant");

@@ -106,8 +106,8 @@ static void two_at_once(const struct contract *c)
     for (int i = TWO - 1; i >= 0; i--) {
         guest_releases(&holders[i], ROWLOCK_OK, "one is released");
         int result;
-        tap_is_int(next_of(guests, i + 1, &result), i, "which wakes the one who waits for it");
-        tap_is_int(result, ROWLOCK_OK, "he gets it");
+        tap_is_int(next_of(guests, i + 1, &result), i, "which wakes the one that waits for it");
+        tap_is_int(result, ROWLOCK_OK, "it gets it");
         tap_is_int(ticket_of(&guests[i]), 0, "and leaves the line");
     }
     for (int i = 0; i < TWO; i++)
@@ -151,7 +151,7 @@ static void belongs_to_it(const struct contract *c)
     is_result(g.db, finish(&g), ROWLOCK_BUSY, "may be busy");
     rowlock_grant met = ROWLOCK_GRANT_INIT;
     tap_is_int(rowlock_lock_holder(g.lock, &met), ROWLOCK_OK, "and it is known");
-    tap_is_int(met.token, rowlock_lock_token(holder.lock), "by whom");
+    tap_is_int(met.token, rowlock_lock_token(holder.lock), "by its holder");
 }
 
 static void closed_meanwhile(const struct contract *c, bool lock_first)
@@ -166,10 +166,10 @@ static void closed_meanwhile(const struct contract *c, bool lock_first)
     rowlock_db_close(g.db);
     if (!lock_first)
         rowlock_lock_close(g.lock);
-    tap_is_int(tickets_of(c, "closed loop"), 0, "closing his %s takes him out of the line",
+    tap_is_int(tickets_of(c, "closed loop"), 0, "closing its %s takes it out of the queue",
                lock_first ? "lock" : "db");
     guest_releases(&holder, ROWLOCK_OK, "it is released");
-    tap_is_int(rows_of(c, "closed loop"), 0, "and not granted to who is gone");
+    tap_is_int(rows_of(c, "closed loop"), 0, "and not granted to a closed handle");
     guest_close(&holder);
 }
 
@@ -188,7 +188,7 @@ static void options_are_copied(const struct contract *c)
     tap_ok(EVENTUALLY(in_queue(&g)), "and stands in line");
     guest_releases(&holder, ROWLOCK_OK, "it is released");
     is_result(g.db, finish(&g), ROWLOCK_OK, "and granted");
-    guest_tries(&holder, ROWLOCK_BUSY, "whom one meets");
+    guest_tries(&holder, ROWLOCK_BUSY, "which others meet");
     tap_is_int(rowlock_lock_holder(holder.lock, &met), ROWLOCK_OK, "has");
     tap_is_str(met.note, "a note that is copied", "the note that it was started with");
 }

@@ -34,7 +34,7 @@ static void is_state(struct rlk_deadline watch, int64_t now_us, rowlock_state st
 static void test_states_alone(void)
 {
     struct rlk_deadline alone = {.margin_us = 100};
-    is_state(alone, 4000, ROWLOCK_STATE_HELD, 4900, "nobody keeps it: HELD at first");
+    is_state(alone, 4000, ROWLOCK_STATE_HELD, 4900, "no keeper renews it: HELD at first");
     is_state(alone, 4899, ROWLOCK_STATE_HELD, 4900, "HELD until the margin");
     is_state(alone, 4900, ROWLOCK_STATE_LOST, INT64_MAX, "LOST from then on");
     is_state(alone, 9000, ROWLOCK_STATE_LOST, INT64_MAX, "and ever after");
@@ -280,7 +280,7 @@ static const struct story_row kept[] = {
     {"HELD", its_state, ROWLOCK_STATE_HELD},
     {"that it got better is not told by it", readable_now, false},
     {"the keeper is closed", closes_keeper, 0},
-    {"that nobody keeps it any more is told", readable_now, true},
+    {"the end of its keeping is told", readable_now, true},
     {"as JEOPARDY", its_state, ROWLOCK_STATE_JEOPARDY},
     {"once", readable_now, false},
 };

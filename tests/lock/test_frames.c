@@ -134,7 +134,7 @@ static void test_nothing_resent(enum rlk_class class, int result)
     tap_is_int(script.where, RLK_INSIDE, "is a part of that, or is not made");
     script_next(OP_ROW_UPDATE, FAILS(class));
     changes(result, "row_update", "one that fails is not sent again");
-    tap_is_int(db->tx, 1, "whoever began must end");
+    tap_is_int(db->tx, 1, "the function that began must end");
     if (is_lost(class)) {
         changes(ROWLOCK_ECONN, "", "the next one is not sent elsewhere, but not at all");
         tap_is_int(db->error.transaction_over, 1, "the transaction is over");
@@ -240,7 +240,7 @@ static void test_commit(void)
     script_always(OP_COMMIT, FAILS(RLK_CONTENTION));
     tap_is_int(update_all(), ROWLOCK_ESERVER, "races that are lost all the time");
     rowlock_error error = error_of(db);
-    tap_is_int(error.transaction_over, 0, "in a transaction that nobody else has");
+    tap_is_int(error.transaction_over, 0, "in a transaction that no other has");
     tap_is_int(error.retryable, 1, "which may go well later");
     tap_ok(script_count(OP_COMMIT) > 8, "it was tried until the statement's time was over");
     all_are(ROWLOCK_UNDONE, "nothing was done");

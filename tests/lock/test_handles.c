@@ -79,7 +79,7 @@ static void test_db_closed_first(void)
         tap_ok(rowlock_lock_name(all[i])[0] != '\0', "but still know their name");
         rowlock_lock_close(all[i]);
     }
-    tap_is_str(script_calls(), "", "closing them asks nobody");
+    tap_is_str(script_calls(), "", "closing them asks no driver");
 }
 
 static void test_locks_in_any_order(void)

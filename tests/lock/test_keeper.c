@@ -187,7 +187,7 @@ static void test_many(void)
         tap_is_int(script_leases(heartbeat), MANY, "and renewed in one statement");
         tap_is_int(asked_after_all(0), heartbeat + 1, "one for each heartbeat");
     }
-    tap_is_int(told, NOTHING, "nobody was told anything");
+    tap_is_int(told, NOTHING, "nothing was told");
     close_each_lock(locks, MANY);
     tap_is_int(script_count(OP_RELEASE), MANY, "all are released");
     story_end();
@@ -389,7 +389,7 @@ static const struct story_row beside[] = {
     {"only others are renewed from then on", lands, 1},
     {"the late answer changes nothing", its_state, ROWLOCK_STATE_NONE},
     {"no time came back with it", remaining_ms, 0},
-    {"of which nobody was told", told_soon, true, .with = NOTHING},
+    {"of which nothing was told", told_soon, true, .with = NOTHING},
     {.begin = in_flight},
     {"closing does not release twice", closes, 0, .calls = "release"},
     {"nor wait for it", under_way, true},
@@ -414,19 +414,19 @@ static const struct story_row beside[] = {
     {"and acquired again, before the keeper finds the old grant gone", keeps, ROWLOCK_OK},
     {"both leases are renewed", lands, 2},
     {"the new one stands", its_state, ROWLOCK_STATE_HELD},
-    {"and nobody was told of a loss", told_soon, true, .with = NOTHING},
+    {"and no loss was told", told_soon, true, .with = NOTHING},
     {.begin = in_flight},
     {"the holder renews beside the keeper", renews, ROWLOCK_OK, .after_ms = 100},
     {"the keeper's may be done last: what it gives is counted upon, no more", remaining_ms,
      TTL_MS - 100},
-    {"he renews again, for longer", renews, ROWLOCK_OK, .with = 2 * TTL_MS},
+    {"the holder renews again, for longer", renews, ROWLOCK_OK, .with = 2 * TTL_MS},
     {"it is still under way", remaining_ms, TTL_MS - 100},
     {"until that has ended", goes_on, true},
     {"and the keeper renews for longer", left_soon, true, .with = 2 * TTL_MS},
     {"nothing is under way any more", renews, ROWLOCK_OK, .with = 3 * TTL_MS},
     {"so all of it counts", remaining_ms, 3 * TTL_MS},
     {.begin = keeping},
-    {"the holder renews by himself", renews, ROWLOCK_OK, .after_ms = 100},
+    {"the holder renews by itself", renews, ROWLOCK_OK, .after_ms = 100},
     {"and has all of the time", remaining_ms, TTL_MS},
     {"the keeper counts from there", asked_after_all, 0, .after_ms = 150},
     {"and goes on", renewed_soon, true, .with = 1, .after_ms = 50},
@@ -596,12 +596,12 @@ static const struct story_row transactions[] = {
 static const struct story_row closed_first[] = {
     {.begin = keeping},
     {"the keeper is closed", closes_keeper, 0},
-    {"nobody keeps the lock any more: JEOPARDY", its_state, ROWLOCK_STATE_JEOPARDY},
+    {"no keeper keeps the lock any more: JEOPARDY", its_state, ROWLOCK_STATE_JEOPARDY},
     {"it is held still", its_token, 1},
     {"and can be renewed", renews, ROWLOCK_OK},
     {"which makes it HELD like any other", its_state, ROWLOCK_STATE_HELD},
     {"progress is told", tells_progress, 0},
-    {"and nobody is there to tell of anything", told_soon, true, .with = NOTHING},
+    {"and there is no callback to tell of anything", told_soon, true, .with = NOTHING},
     {"it is released", releases, ROWLOCK_OK},
     {"and acquired without a keeper", acquires, ROWLOCK_OK, .with = TTL_MS},
     {"which is HELD", its_state, ROWLOCK_STATE_HELD},
@@ -670,7 +670,7 @@ static void test_options(void)
         options.size = sizeof options;
         tap_is_int(rowlock_acquire(story.lock, &options), ROWLOCK_EINVAL, "%s", refused[i].what);
     }
-    tap_is_int(script_count(OP_ACQUIRE), 0, "nobody was asked");
+    tap_is_int(script_count(OP_ACQUIRE), 0, "no driver was asked");
     story_end();
 }
 

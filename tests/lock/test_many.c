@@ -290,7 +290,7 @@ int main(void)
               "meta acquire_all renew renew release withdraw release", "one cannot be renewed");
     test_late(ANSWER(.missing = true), ROWLOCK_FOREVER, ROWLOCK_OK,
               "meta acquire_all renew renew release release enqueue acquire_all",
-              "who waits goes on then");
+              "a waiter goes on then");
     test_keeper();
     return tap_done();
 }

@@ -105,7 +105,7 @@ static const struct course {
      .replies = {{OP_ACQUIRE, .answer.outcome = RLK_HELD},
                  {OP_ACQUIRE, .answer.takes_us = (TTL_MS + 1) * 1000},
                  {OP_RENEW, .answer.missing = true}}},
-    {"a cycle is told to a waiter, who leaves the queue then", "meta acquire enqueue cycle leave",
+    {"a cycle is told to a waiter, which leaves the queue then", "meta acquire enqueue cycle leave",
      ROWLOCK_DEADLOCK, .owner = "job 7", .replies = {{OP_CYCLE, .answer.circle = true}}},
     {"where there is no cycle it is not looked for again so soon",
      "meta acquire enqueue cycle acquire await acquire enqueue await acquire", ROWLOCK_OK,
@@ -198,7 +198,7 @@ static void test_wakeup_without_reason(void)
     grant_after(3);
     script_next(OP_AWAIT, ANSWER(.wakeup = WAKEUP_INTERRUPTED));
     tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_OK,
-               "interrupted although nobody cancelled");
+               "interrupted without a cancel");
     tap_is_int(script.waits[0].until_us - script.acquired_us[2] < 2000 &&
                    script.acquired_us[2] >= script.waits[0].until_us,
                true, "the pause is made all the same");
@@ -377,7 +377,7 @@ static void test_cut_off(void)
     begin_cut_off();
     db->reconnect_us = 0; /* reconnect_ms < 0 */
     tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_ECONN,
-               "nor is one waited for by those who never reconnect");
+               "a handle that never reconnects waits for none");
     end();
 }
 
@@ -445,7 +445,8 @@ static void test_outage_before_the_try(void)
     script_always(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
     tap_is_int(wait_lock(lock, TTL_MS, 0), ROWLOCK_ECONN, "a try does not wait for a server");
     tap_is_int(outage.lines, 0, "nor logs a warning");
-    tap_is_int(wait_lock(lock, TTL_MS, 60000), ROWLOCK_OK, "who may wait does, also at first");
+    tap_is_int(wait_lock(lock, TTL_MS, 60000), ROWLOCK_OK,
+               "a client that may wait does, also at first");
     tap_is_int(outage.lines, 2, "and logs it");
     end_outage();
 }
@@ -604,7 +605,7 @@ static void test_pace_with_wakeup(int ahead, int64_t left_us)
     script_always(OP_ENQUEUE, ANSWER(.ahead = ahead));
     script_always(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD, .behind = ahead > 0, .left_us = left_us));
     tap_is_int(wait_with((rowlock_acquire_options){.wait_ms = 300000, .ticket_ms = 3000000}),
-               ROWLOCK_TIMEOUT, "%d before us, who wake", ahead);
+               ROWLOCK_TIMEOUT, "%d before us, which wake", ahead);
     tap_ok(waits_are_within(750000 * (1 + ahead), 1250000 * (1 + ahead)),
            "we look every second for each of us");
     end();
@@ -658,7 +659,7 @@ static void test_pace_without_wakeup(void)
         script_always(OP_ACQUIRE,
                       ANSWER(.outcome = RLK_HELD, .behind = ahead > 0, .left_us = HOUR_US));
         tap_is_int(wait_with((rowlock_acquire_options){.wait_ms = 40000, .ticket_ms = 3000000}),
-                   ROWLOCK_TIMEOUT, "%d before us, nobody wakes", ahead);
+                   ROWLOCK_TIMEOUT, "%d before us, none wakes", ahead);
         tap_is_int(script_count(OP_AWAIT), 0, "no wakeup is waited for");
         int asked = script_count(OP_ENQUEUE);
         if (ahead == 0)

@@ -79,7 +79,7 @@ static const struct story_row acquiring[] = {
     {"the next acquire is granted", acquires, ROWLOCK_OK, ANSWERS(ALWAYS_DONE(ACQUIRE))},
     {"the number is still the same", new_requests, 0},
     {.begin = never_reconnecting},
-    {"who never wants to reconnect is told at once that the answer is lost", acquires,
+    {"a handle that never reconnects is told at once that the answer is lost", acquires,
      ROWLOCK_EUNCERTAIN, ANSWERS(LOST(ACQUIRE)), "meta acquire"},
     {"the next call makes a new connection, once", acquires, ROWLOCK_OK,
      .calls = "open meta acquire renew"},
@@ -340,7 +340,7 @@ static const struct story_row releasing[] = {
     {"the handle counts as holding", its_token, 1},
     {"called again it is settled", releases, ROWLOCK_OK, ANSWERS(ALWAYS_SAYS(LAST, .token = 1))},
     {.begin = jumping_holding},
-    {"no row at the first look is a loss, whatever the token", releases, ROWLOCK_LOST,
+    {"no row at the first look is a loss, with any token", releases, ROWLOCK_LOST,
      ANSWERS(GONE(RELEASE)), "release"},
     {"nothing is due after it", releases, ROWLOCK_EMISUSE},
     /* The call that sent the delete gave up; a later one finds the row gone. */

@@ -371,7 +371,7 @@ static void test_closing_what_was_granted(bool the_db)
                the_db ? "db" : "lock");
     script_always(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD, .left_us = HOUR_US));
     tap_is_int(wait_lock(lock, TTL_MS, 5), ROWLOCK_TIMEOUT,
-               "the cancel that nobody waited for is not the next wait's");
+               "a cancel without a wait does not end the next wait");
     end();
 }
 

@@ -171,13 +171,13 @@ static const struct story_row holders[] = {
     {.begin = frozen},
     {"a lock is being granted or released", acquires, ROWLOCK_BUSY,
      ANSWERS(SAYS(ACQUIRE, .outcome = RLK_IN_FLIGHT)), "meta acquire"},
-    {"to nobody who can be named", holder_known, ROWLOCK_NONE},
+    {"to no holder that can be named", holder_known, ROWLOCK_NONE},
     {"a rival holds it, which takes one step and no ticket", acquires, ROWLOCK_BUSY,
      ANSWERS(SAYS(ACQUIRE, .outcome = RLK_HELD, .token = 9)), "acquire"},
-    {"who can be named", holder_known, ROWLOCK_OK},
+    {"which can be named", holder_known, ROWLOCK_OK},
     {"others stand in line for it", acquires, ROWLOCK_BUSY,
      ANSWERS(SAYS(ACQUIRE, .outcome = RLK_BEHIND))},
-    {"none of whom is its holder", holder_known, ROWLOCK_NONE},
+    {"none of which is its holder", holder_known, ROWLOCK_NONE},
 };
 
 int main(void)

@@ -61,7 +61,7 @@ static void broken(const struct contract *c)
     rowlock_grant grant = ROWLOCK_GRANT_INIT;
     int64_t last = 0, when = 0;
     is_result(two, rowlock_break(two, "broken", 0, &grant), ROWLOCK_NONE,
-              "a lock that nobody holds cannot be broken");
+              "a free lock cannot be broken");
     is_result(one, try_lock(lock, TTL_MS), ROWLOCK_OK, "a lock is held");
     int64_t token = rowlock_lock_token(lock);
     is_result(two, rowlock_break(two, "broken", token + 1, &grant), ROWLOCK_NONE,
@@ -79,7 +79,7 @@ static void broken(const struct contract *c)
     is_result(two, try_lock(other, TTL_MS), ROWLOCK_OK, "the lock is free at once");
     tap_ok(rowlock_lock_token(other) > last, "for a token higher than that");
     is_result(one, rowlock_release(lock), ROWLOCK_LOST, "the old holder's release says LOST");
-    is_result(two, rowlock_break(two, "broken", 0, NULL), ROWLOCK_OK, "break whoever holds it");
+    is_result(two, rowlock_break(two, "broken", 0, NULL), ROWLOCK_OK, "break each holder");
     is_result(two, rowlock_verify(other), ROWLOCK_LOST, "even ourselves");
 }
 

@@ -93,8 +93,8 @@ static void acquire_busy(const struct contract *c, const char *isolation, bool s
     int64_t start = clock_ms();
     is_result(s.tx, tx_try(&s), ROWLOCK_BUSY, "%s: a busy try in a transaction", isolation);
     tap_ok(clock_ms() - start < slow_ms(AT_ONCE_MS), "is told at once");
-    tap_is_int(rowlock_lock_holder(s.lock, &holder), ROWLOCK_OK, "and by whom");
-    tap_is_int(holder.token, rowlock_lock_token(s.wanted), "by his token");
+    tap_is_int(rowlock_lock_holder(s.lock, &holder), ROWLOCK_OK, "and by a holder");
+    tap_is_int(holder.token, rowlock_lock_token(s.wanted), "by its token");
     /* At SERIALIZABLE MySQL has the row share-locked: the header says so. */
     if (!scene_is_immediate(&s) && !(is_mysql(c) && strcmp(isolation, "SERIALIZABLE") == 0)) {
         start = clock_ms();
@@ -186,7 +186,7 @@ static void release_commits(const struct contract *c, const char *isolation, boo
         scene_taken_over(&s, token);
         rowlock_lock_close(s.lock);
         s.lock = NULL;
-        is_result(s.rival, rowlock_verify(s.wanted), ROWLOCK_OK, "closing harms nobody");
+        is_result(s.rival, rowlock_verify(s.wanted), ROWLOCK_OK, "closing harms no other client");
     }
     scene_close(&s);
 }

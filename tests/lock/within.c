@@ -276,7 +276,7 @@ static void deadlocked(const struct contract *c, const struct sort *sort)
 {
     struct inside in = inside_open(c, sort);
     if (c->pooled || (is_postgres(c) && !try_to_run(&in, "SET deadlock_timeout = '20ms'"))) {
-        tap_skip(1, "who loses a deadlock is arranged by a superuser, in sessions that stay his");
+        tap_skip(1, "a superuser arranges which session loses a deadlock, in its own sessions");
         inside_close(&in);
         return;
     }

@@ -37,7 +37,7 @@ static void test_options(void)
         {{.size = SIZE, .batch = 1001}, ROWLOCK_EINVAL, "too many steps in one statement"},
         {{.size = SIZE, .batch = -1}, ROWLOCK_EINVAL, "less than no step"},
         {{.size = 0}, ROWLOCK_EINVAL, "no size"},
-        {{.size = 4097}, ROWLOCK_EINVAL, "a size that nobody has"},
+        {{.size = 4097}, ROWLOCK_EINVAL, "an unknown size"},
         {{.size = sizeof(size_t)}, ROWLOCK_OK, "a struct that ends with its size"},
         {{.size = SIZE, .db = DB(.prefix = "a-b")}, ROWLOCK_EINVAL, "a wrong prefix"},
         {{.size = SIZE, .db = DB(.statement_timeout_ms = -1)}, ROWLOCK_EINVAL, "a wrong limit"},

@@ -131,7 +131,7 @@ static void test_votes(void)
         rlk_copy_text(rolls[i].quorum, sizeof rolls[i].quorum, "q", 1);
     }
     tap_is_int(rlk_roll_judge(rolls, MEMBERS, 1, &call), RLK_UNSENT,
-               "before member 3 is read, nobody can tell whether member 2 or member 1 is old");
+               "before member 3 is read, it is open whether member 2 or member 1 is old");
     rolls[2].known = true;
     tap_is_int(rlk_roll_judge(rolls, MEMBERS, 1, &call), RLK_DONE, "with it member 2 votes");
     tap_is_int(rlk_roll_judge(rolls, MEMBERS, 0, &call), RLK_SCHEMA, "and member 1 does not");

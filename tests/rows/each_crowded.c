@@ -623,8 +623,9 @@ static void judge(const struct crowd *crowd)
 
 static void judge_people(const struct crowd *crowd)
 {
-    tap_is_int(crowd->odd, 0, "nobody is told of a deadlock, or what else he should not be");
-    tap_is_int(all.ended_badly, 0, "everybody who is not killed comes to his end");
+    tap_is_int(crowd->odd, 0,
+               "no client is told of a deadlock, or of anything else that it should not be");
+    tap_is_int(all.ended_badly, 0, "each client that is not killed comes to its end");
     tap_is_int(all.kills, crowd->kills, "the walk was killed %d times", crowd->kills);
     tap_ok(crowd->report.resumed == 1, "and has gone on where it was");
     tap_is_int(crowd->report.rows, crowd->rows, "until it was through");

@@ -251,7 +251,7 @@ static void check_claim(struct deal *d)
     int result = rowlock_once_complete(d->once, d->db, "x", 1);
     if (result != ROWLOCK_OK && d->fired && d->l->mode == NOT_RECONNECTING)
         result = rowlock_once_complete(d->once, d->db, "x", 1);
-    loss_result(d->l, d->db, result, ROWLOCK_OK, "whoever claimed it completes it");
+    loss_result(d->l, d->db, result, ROWLOCK_OK, "the client that claimed it completes it");
 }
 
 static int call_complete(struct deal *d)
@@ -261,7 +261,7 @@ static int call_complete(struct deal *d)
 
 static void check_complete(struct deal *d)
 {
-    loss_ok(d->l, d->said != ROWLOCK_LOST, "nobody has taken it over: %s", why(d->db));
+    loss_ok(d->l, d->said != ROWLOCK_LOST, "no client has taken it over: %s", why(d->db));
     check_once(d->l, d->said, ROWLOCK_DONE, ROWLOCK_BUSY);
 }
 

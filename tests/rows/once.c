@@ -230,7 +230,7 @@ enum { BUSY = ROWLOCK_BUSY, DONE = ROWLOCK_DONE, LOST = ROWLOCK_LOST, OTHER = RO
 static const struct step plays[] = {
     {"a new key", ONE, CLAIM, .h = 1, .as = "buy 1"},
     {"it is in progress for another", TWO, CLAIM, .as = "buy 1", .want = BUSY},
-    {"and for who claimed it", ONE, CLAIM, .as = "buy 1", .want = BUSY},
+    {"and for the client that claimed it", ONE, CLAIM, .as = "buy 1", .want = BUSY},
     {"for something else it cannot be used", TWO, CLAIM, .as = "buy 2", .want = OTHER},
     {"nor for nothing", TWO, CLAIM, .want = OTHER},
     {"nor for less", TWO, CLAIM, .as = "buy ", .want = OTHER},
@@ -238,7 +238,8 @@ static const struct step plays[] = {
     {"another key is another", TWO, CLAIM, .key = "key 2", .as = "buy 1"},
     {"it is completed", ONE, COMPLETE, .h = 1, .result = "x"},
     {"completed again it gets another result", ONE, COMPLETE, .h = 1, .result = "yes"},
-    {"who asks again is told", TWO, CLAIM, .h = 2, .as = "buy 1", .result = "yes", .want = DONE},
+    {"a client that asks again is told", TWO, CLAIM, .h = 2, .as = "buy 1", .result = "yes",
+     .want = DONE},
     {"it cannot be completed again", TWO, COMPLETE, .h = 2, .result = "x", .want = ROWLOCK_EMISUSE},
     {"nor given back", TWO, ABANDON, .h = 2, .want = ROWLOCK_EMISUSE},
     {"and is as it was", TWO, RESULT, .h = 2, .result = "yes"},
@@ -247,10 +248,10 @@ static const struct step plays[] = {
     {"a new key", ONE, CLAIM, .h = 1, .as = "x"},
     {"it is given back", ONE, ABANDON, .h = 1},
     {"anybody may have it at once", TWO, CLAIM, .h = 2, .as = "y"},
-    {"who gave it back cannot complete it", ONE, COMPLETE, .h = 1, .want = LOST},
+    {"the client that gave it back cannot complete it", ONE, COMPLETE, .h = 1, .want = LOST},
     {"to give it back again is harmless", ONE, ABANDON, .h = 1},
     {"to the other, too", ONE, CLAIM, .as = "y", .want = BUSY},
-    {"who completes it", TWO, COMPLETE, .h = 2, .result = "y"},
+    {"which completes it", TWO, COMPLETE, .h = 2, .result = "y"},
     {"to give back what is done is harmless", TWO, ABANDON, .h = 2},
     {"it stays done", TWO, CLAIM, .as = "y", .result = "y", .want = DONE},
     {0},
@@ -272,19 +273,19 @@ static const struct step plays[] = {
     {"the first cannot complete it", ONE, COMPLETE, .h = 1, .result = "1", .want = LOST},
     {"nor give away", ONE, ABANDON, .h = 1},
     {"what is the second's", ONE, CLAIM, .as = "x", .want = BUSY},
-    {"who completes it", TWO, COMPLETE, .h = 2, .result = "2"},
+    {"which completes it", TWO, COMPLETE, .h = 2, .result = "2"},
     {"and for all it is done as the second said", ONE, CLAIM, .as = "x", .result = "2",
      .want = DONE},
     {0},
     /* A claim that ran out, but that no other wanted, is not lost. */
     {"a claim of short time", ONE, CLAIM, .h = 1, .as = "x"},
-    {"late, but nobody else came", ONE, COMPLETE, .h = 1, .result = "1", .late = true},
+    {"late, but no other client came", ONE, COMPLETE, .h = 1, .result = "1", .late = true},
     {"it is done", TWO, CLAIM, .as = "x", .result = "1", .want = DONE},
     {0},
     /* The present holder of the lock takes over from an earlier one, and not the other way round. */
     {"a claim under a lock", ONE, CLAIM, .h = 1, .as = "x", .token = 6},
     {"it is in progress", TWO, CLAIM, .as = "x", .want = BUSY},
-    {"also for who held the lock before", TWO, CLAIM, .as = "x", .token = 5, .want = BUSY},
+    {"also for an earlier holder of the lock", TWO, CLAIM, .as = "x", .token = 5, .want = BUSY},
     {"and under the same token", TWO, CLAIM, .as = "x", .token = 6, .want = BUSY},
     {"for something else none is taken over", TWO, CLAIM, .as = "y", .token = 8, .want = OTHER},
     {"a later holder takes it", TWO, CLAIM, .h = 2, .as = "x", .token = 7},
@@ -294,7 +295,7 @@ static const struct step plays[] = {
     {"what is done is not taken over, and stays as it was", ONE, CLAIM, .as = "x", .token = 9,
      .result = "2", .want = DONE},
     {"a claim without a lock", ONE, CLAIM, .key = "free", .as = "x"},
-    {"is not taken over by who has one", TWO, CLAIM, .key = "free", .as = "x", .token = 9,
+    {"is not taken over by a client that has one", TWO, CLAIM, .key = "free", .as = "x", .token = 9,
      .want = BUSY},
     {0},
     /* In the application's transaction. */
@@ -312,7 +313,8 @@ static const struct step plays[] = {
     {"the transaction in which it was done is told", APP, COMPLETE, .h = 1, .want = LOST},
     {"and may go on, as it was", APP, COUNT_ROWS, .key = "once_work", .want = 0,
      .after = "ROLLBACK"},
-    {"it is rolled back by who began it", ONE, COUNT_ROWS, .key = "once_work", .want = 1},
+    {"it is rolled back by the session that began it", ONE, COUNT_ROWS, .key = "once_work",
+     .want = 1},
     {0},
     {"claimed inside a transaction", APP, CLAIM, .as = "x", .before = "BEGIN", .after = "ROLLBACK"},
     {"rolled back it was never claimed", APP, CLAIM, .h = 1, .as = "x", .before = "BEGIN"},
@@ -338,7 +340,7 @@ static const struct step plays[] = {
     /* None has the key any more. To look for it makes no key of that name. */
     {"claimed", ONE, CLAIM, .h = 1},
     {"and given back", ONE, ABANDON, .h = 1},
-    {"it is lost, though nobody claimed it", APP, COMPLETE, .h = 1, .result = "1", .want = LOST,
+    {"it is lost, though no client claimed it", APP, COMPLETE, .h = 1, .result = "1", .want = LOST,
      .snapshot = true, .after = "COMMIT"},
     {"and leaves no key", ONE, COUNT_ROWS, .key = "rowlock_once", .want = 0},
     {0},
@@ -473,7 +475,7 @@ static void contests(const struct contract *c)
         helper_join(helpers[i]);
     for (int k = 0; k < CONTESTS; k++)
         decided += contest.won[k] == 1;
-    tap_is_int(decided, CONTESTS, "of several who claim a key at once one has it");
+    tap_is_int(decided, CONTESTS, "of several that claim a key at once one has it");
     tap_is_int(contest.busy, CONTESTS * (CLAIMS - 1),
                "and all others are told that it is in progress");
     ask_close(&a);
@@ -532,14 +534,15 @@ static void sweeps(const struct contract *c)
     make_older(&a, "slow", 2 * DAY_S);
     swept(&a, 2 * day_ms, 0, 1, "when its time is over, what was never done goes as well");
     is_result(a.site.db, rowlock_once_complete(slow, a.site.db, NULL, 0), ROWLOCK_LOST,
-              "whoever comes even later has lost it, though to nobody");
+              "a client that comes even later has lost it, though to no other");
     rowlock_once_close(slow);
     swept(&a, 0, 2, 2, "all that is done");
     is_result(a.site.db, rowlock_once_sweep(a.site.db, -1, 0, &removed), ROWLOCK_EINVAL,
               "an age below nothing");
     is_result(a.site.db, rowlock_once_sweep(a.site.db, 0, 10001, &removed), ROWLOCK_EINVAL,
               "batches that are too big");
-    is_result(a.site.db, rowlock_once_sweep(a.site.db, 0, 0, NULL), ROWLOCK_OK, "nobody counts");
+    is_result(a.site.db, rowlock_once_sweep(a.site.db, 0, 0, NULL), ROWLOCK_OK,
+              "no count is asked for");
     site_run(&a.site, "DELETE FROM rowlock_once");
 }
 

@@ -262,7 +262,7 @@ static void rows_stop(struct desk *d)
     make_rules(d->c, 5);
     d->answer.wanted = 2;
     for (int i = 0; i < 2; i++) {
-        does(d, id, all, "who takes the rows has enough");
+        does(d, id, all, "the reader of the rows has enough");
         tap_is_int(d->answer.rows, 2, "and is given no more");
         has_number(d, 2, "the last one");
     }
@@ -273,7 +273,7 @@ static void rows_stop(struct desk *d)
         tap_is_int(d->changed, 5, "yet all of it is done");
         tap_is_int(db_int(d->c->raw, d->c->url, "SELECT sum(n) FROM query_rules"), 5, "and stays");
     }
-    is_class(d, tell(d, all, NOTHING), RLK_DONE, "rows that nobody wants");
+    is_class(d, tell(d, all, NOTHING), RLK_DONE, "rows that no reader wants");
     d->answer.wanted = 0;
     does(d, id, all, "and all of them");
     tap_is_int(d->answer.rows, 5, "as many as there are");
@@ -522,7 +522,7 @@ static void reader_in_the_way(const struct contract *c)
     tap_is_int(d.changed, 0, "has changed nothing");
     raw_run(c->raw, reader, "COMMIT");
     tap_is_int(raw_int(c->raw, reader, "SELECT n FROM query_rules"), 0, "nothing of it stands");
-    does(&d, 0, update, "then nobody is in the way");
+    does(&d, 0, update, "then no session is in the way");
     tap_is_int(raw_int(c->raw, reader, "SELECT n FROM query_rules"), 1, "and it is done");
 }
 

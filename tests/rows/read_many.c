@@ -57,7 +57,7 @@ static void some(const struct site *s, rowlock_table *t)
     told.stop_after = 0;
     is_result(s->db, rowlock_read_many(t, NULL, 0, 0, note, &told), ROWLOCK_OK, "no keys");
     is_result(s->db, rowlock_read_many(t, NULL, 1, 0, note, &told), ROWLOCK_EINVAL, "keys nowhere");
-    is_result(s->db, rowlock_read_many(t, keys, 1, 0, NULL, NULL), ROWLOCK_EINVAL, "for nobody");
+    is_result(s->db, rowlock_read_many(t, keys, 1, 0, NULL, NULL), ROWLOCK_EINVAL, "for no caller");
     is_result(s->db, read_keys(t, VALUES(rowlock_int(1), rowlock_null()), 2, 0), ROWLOCK_EINVAL,
               "a key that is NULL");
     tap_is_int((int)error_of(s->db).row, 1, "is named by its index");

@@ -161,7 +161,7 @@ static void test_unknown(void)
     const struct rlk_shape plain = {.step = RLK_STEP_ROW_READ};
     open_shape("postgres", 1, NULL);
     tap_is_str(compose("no such {placeholder} stays", &plain)->sql, "no such  stays",
-               "a placeholder that nobody knows is nothing");
+               "an unknown placeholder is nothing");
     close_table();
 }
 

@@ -138,7 +138,7 @@ static const struct failure {
      .give = give_key, .calls = "once_list open meta once_list"},
     {"what only reads is never uncertain", list, OP_ONCE_LIST, RLK_UNCERTAIN, .no_connection = true,
      .want = ROWLOCK_ECONN},
-    {"a list for nobody", list_for_none, .want = ROWLOCK_EINVAL, .calls = ""},
+    {"a list without a callback", list_for_none, .want = ROWLOCK_EINVAL, .calls = ""},
     {"a key that is gone after a lost answer is forgotten", forget, OP_ONCE_FORGET, RLK_UNCERTAIN,
      .calls = "once_forget open meta once_forget"},
     {"one that was not there is not", forget, .want = ROWLOCK_NONE, .calls = "once_forget"},

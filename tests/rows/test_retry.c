@@ -265,7 +265,7 @@ static void test_failure(const struct failure *f)
         tap_is_int(report.conflicts, report.attempts - 1,
                    "each attempt but the last is a conflict");
     tap_is_int(db->tx, 0, "no transaction is open");
-    tap_ok(db->witness == NULL, "nobody wants a witness any more");
+    tap_ok(db->witness == NULL, "no witness is wanted any more");
     end();
 }
 

@@ -385,7 +385,7 @@ static const struct play plays[] = {
     /* Only the session in which rows were changed knows which they were. */
     PLAY("mysql", update, 2, "rows_update=#1 rows_find=unsent rows_find=1:8:null:1/2:8:null:2! *",
          "EUNCERTAIN: EUNCERTAIN 8, OK 9",
-         "a connection lost before the look: who changed the first row is not known"),
+         "a connection lost before the look: it is not known what changed the first row"),
     PLAY("mysql", update, 2, "rows_update=#1 rows_find=lost rows_find=1:8:null:1/2:8:null:2! *",
          "EUNCERTAIN: EUNCERTAIN 8, OK 9", "whether the look was sent, or not"),
     PLAY("mysql", update, 2, "rows_update=#1 rows_find=unsent open=unsent! *",

@@ -359,8 +359,8 @@ static const struct trip {
                 "SELECT count(*) FROM walk_rows WHERE n = 1001 AND version = 3"},
                {"998", "and so are all others", WRITTEN_ONCE}}},
     {"one of two at once", .rows = FEW, .hook = walk_inside},
-    {"a chunk that takes longer than the lease, if nobody comes", .rows = FEW, .ttl_ms = SHORT_MS,
-     .hook = outlast},
+    {"a chunk that takes longer than the lease, if no client comes", .rows = FEW,
+     .ttl_ms = SHORT_MS, .hook = outlast},
 };
 
 static void make_trip(const struct contract *c, const struct trip *trip)

@@ -71,7 +71,7 @@ stop_crowd() {
     for pid in "${crowd[@]}"; do
         wait "$pid" || bad=$((bad + 1))
     done
-    same "nobody is told of a failure" "$bad$(cat "$work/crowd.err")" 0
+    same "no client is told of a failure" "$bad$(cat "$work/crowd.err")" 0
 }
 
 together() {
@@ -155,7 +155,7 @@ blocked() {
     say BEGIN
     say "SELECT token FROM rowlock_tokens WHERE name = 'guarded' LIMIT 1 $([ "$db" = mysql ] && echo LOCK IN SHARE MODE || echo FOR SHARE)"
     command=$build/level2/rowlock start upgrade
-    holds "upgrade says who is in its way" until_true says 1
+    holds "upgrade names the session in its way" until_true says 1
     : >"$history"
     "$client" "$ROWLOCK_URL" mine "$history" 1 2>"$work/client.err" &
     pids=($!)
