@@ -375,7 +375,7 @@ static int note_token(void *context, const rowlock_grant *grant)
     return 0;
 }
 
-/* The token names the holder. Without it, a repeated sending after a lost answer could break the
+/* The token names the holder. Without it, a repeated attempt after a lost answer could break the
  * grant of the next holder. */
 static int break_holder(rowlock_db *db, struct breaking *b)
 {

@@ -329,7 +329,7 @@ static int join_all(const char *const *urls, size_t count, size_t replaces,
     struct rlk_survey j = {
         .count = count, .replaces = replaces, .action = "join the quorum", .err = err};
     int result = rlk_survey_open(&j, urls, options);
-    /* No ticket goes to a stranger. */
+    /* Only the databases that joined get a ticket. */
     if (result == ROWLOCK_OK && !all_vote(&j) && (result = refuse_strangers(&j)) == ROWLOCK_OK)
         do
             result = take_turn(&j);

@@ -41,7 +41,7 @@ static int take_options(rowlock_pool_options *out, const rowlock_pool_options *t
 int rowlock_pool_open(const char *url, const rowlock_pool_options *options, rowlock_pool **out,
                       rowlock_error *err)
 {
-    /* The last is for the ear. */
+    /* The last is for the listener. */
     rowlock_db *dbs[RLK_POOL_MOST + 1] = {NULL};
     rowlock_pool_options o;
     if (!out)

@@ -176,7 +176,7 @@ static void log_failure(rowlock_db *db, const struct rlk_ask *ask, enum rlk_clas
 enum rlk_next rlk_attempted(rowlock_db *db, struct rlk_ask *ask, struct rlk_again *again,
                             enum rlk_class class, struct rlk_call *call, int *result)
 {
-    /* The tables are wrong. An earlier sending may have been carried out all the same. */
+    /* The tables are wrong. An earlier attempt may have been carried out all the same. */
     if (*result != ROWLOCK_OK) {
         *result = ask->was_uncertain ? rlk_fail_unknown(db) : *result;
         return RLK_END;

@@ -154,7 +154,7 @@ struct rlk_ask {
     /* Called with each row, after its shape was checked. NULL: the rows are not needed. */
     rlk_cells_fn *read;
     void *out;
-    /* Called before each sending: forgets the rows that came before. NULL: nothing is to forget. */
+    /* Called before each attempt: forgets the rows that came before. NULL: nothing is to forget. */
     void (*restart)(void *out);
     /* A cheaper step, sent before. This one follows only if that one answers no row, or UNDECIDED.
      * NULL: none. */
@@ -201,9 +201,9 @@ struct rlk_ask {
     bool inside;
     /* Gave up after lost races. Nothing was changed. */
     bool contended;
-    /* An earlier sending may have been carried out. */
+    /* An earlier attempt may have been carried out. */
     bool was_uncertain;
-    /* The local clock just before the last sending. */
+    /* The local clock just before the last attempt. */
     int64_t sent_us;
     /* While the server is away: an attempt ends then. 0: it is not away. */
     int64_t away_until_us;
@@ -212,7 +212,7 @@ struct rlk_ask {
 /* send.c */
 /* Sends the statements of an ask, on a connection that is ready. */
 enum rlk_class rlk_send(rowlock_db *db, struct rlk_call *call, struct rlk_ask *ask);
-/* The parts of sending one step: before it, each row of its answer, and its end. counted: it has no
+/* The parts of one attempt: before it, each row of its answer, and its end. counted: it has no
  * columns, so ask->changed is its whole answer. */
 void rlk_ask_begin(rowlock_db *db, struct rlk_ask *ask);
 int rlk_ask_take(struct rlk_ask *ask, const rowlock_value *cells, size_t count);

@@ -160,7 +160,7 @@ void rlk_action(rowlock_db *db, const char *verb, const char *name);
 int rlk_fail(rowlock_db *db, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 int rlk_fail_class(rowlock_db *db, enum rlk_class class, const struct rlk_call *call);
-/* An earlier sending may have been carried out. The text stays. */
+/* An earlier attempt may have been carried out. The text stays. */
 int rlk_fail_unknown(rowlock_db *db);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The seam between core and the databases: what core asks of a driver, and what a driver answers.
+ * The operations of a driver: what core asks of a database, and what a driver answers.
  * Core decides when a step is sent and what its answer means.
  *
  * A driver performs ONE atomic step per call and reports facts. It decides, retries and logs
@@ -68,7 +68,7 @@ enum rlk_class {
     RLK_REFUSED
 };
 
-/* One call across the seam: its deadline, and what the database said if it failed. A driver copies
+/* One call of an operation: its deadline, and what the database said if it failed. A driver copies
  * the native error before it uses the connection again. Deadlines are times of rlk_now_us(). A
  * driver may overrun them by the granularity of its client library, and says so in its file. */
 enum rlk_where { RLK_OUTSIDE, RLK_INSIDE, RLK_EITHER };

@@ -46,7 +46,7 @@ bool rlk_is_ready(const rowlock_db *db, const struct rlk_ask *ask);
 enum rlk_class rlk_make_ready(rowlock_db *db, const struct rlk_ask *ask, struct rlk_call *call,
                               int *result);
 
-/* A ticket may be in its queue between these calls: from the first sending of its request until the
+/* A ticket may be in its queue between these calls: from the first attempt of its request until the
  * ticket is gone. */
 void rlk_ticket_keep(rowlock_db *db, struct rlk_ticket *ticket, int64_t request);
 void rlk_ticket_end(rowlock_db *db, struct rlk_ticket *ticket);

@@ -12,7 +12,7 @@ struct rlk_pending {
     struct rlk_call call;
     enum rlk_class class;
     int at;
-    /* The steps of the ask, in the order of their sending, and the one that is under way. */
+    /* The steps of the ask, in the order in which they are sent, and the one that is under way. */
     struct rlk_ask *step[3];
     size_t steps, current;
     int64_t rest_until_us;

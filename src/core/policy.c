@@ -48,7 +48,7 @@ static int64_t reconnect_end(const rowlock_db *db, const struct rlk_ask *ask, en
 }
 
 /* The end of sending again after a lost race. A waiter whose answer was lost waits on: what is in
- * the way may be its first sending, or transactions that wait for a standby. */
+ * the way may be its first attempt, or transactions that wait for a standby. */
 static int64_t contention_end(const rowlock_db *db, const struct rlk_ask *ask,
                               const struct rlk_call *call)
 {

@@ -182,7 +182,7 @@ static enum rlk_class acquire_singly(rowlock_db *db, struct rlk_call *call,
     return a->refused ? RLK_DONE : class;
 }
 
-/* As with one lock: what keeps us out may be our own first sending. */
+/* As with one lock: what keeps us out may be our own first attempt. */
 static enum rlk_class check_own(struct rlk_call *call, const struct rlk_ask *ask,
                                 const struct rlk_trying_all *a)
 {

@@ -15,7 +15,7 @@ enum { MANY_MAX = 1000 };
 
 /* ---- the acts of a wait */
 
-/* If it is sent again after a lost answer, it keeps the ticket of the first sending. */
+/* If it is sent again after a lost answer, it keeps the ticket of the first attempt. */
 static void begin_ticket(struct rlk_queue *q, struct rlk_ask *ask)
 {
     rowlock_db *db = q->a->db;

@@ -67,7 +67,7 @@ static int found_mismatch(rowlock_lock *lock, const struct rlk_row *row)
                     row->permits);
 }
 
-/* A request whose answer was lost stays open: its first sending may still be in flight, and be
+/* A request whose answer was lost stays open: its first attempt may still be in flight, and be
  * granted later. */
 int rlk_found_busy(rowlock_lock *lock, const struct rlk_grant *grant, int permits)
 {

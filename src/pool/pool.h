@@ -104,7 +104,7 @@ struct rlk_pool_waiter {
     /* 0: it does not wait. */
     int64_t request;
     int64_t ticket;
-    /* Its ticket has the ear's address. */
+    /* Its ticket has the listener's address. */
     bool hears;
     bool woken;
     /* It has become the first of this pool in its queue. */
@@ -190,7 +190,7 @@ enum rlk_class rlk_slot_answer(struct rlk_slot *slot, struct rlk_call *call, str
 void rlk_waiter_begin(rowlock_pool *pool, struct rlk_pool_waiter *w,
                       const struct rlk_request *request, bool hears);
 void rlk_waiter_end(rowlock_pool *pool, struct rlk_pool_waiter *w);
-/* Wakes the first waiter of a name, unless the ear wakes it. */
+/* Wakes the first waiter of a name, unless the listener wakes it. */
 void rlk_waiter_wake(rowlock_pool *pool, const char *name);
 void rlk_waiter_wake_request(rowlock_pool *pool, int64_t request);
 void rlk_waiter_wake_all(rowlock_pool *pool);
@@ -205,13 +205,13 @@ void rlk_ear_close(rowlock_pool *pool);
 extern const struct rlk_port rlk_pool_port;
 
 /* pool.c */
-/* A pool over these handles, and with the texts of the first. The last is for its ear. It owns them
- * from then on. NULL: out of memory, or no thread can be started; it owns nothing then. */
+/* A pool over these handles, and with the texts of the first. The last is for its listener. It owns
+ * them from then on. NULL: out of memory, or no thread can be started; it owns nothing then. */
 rowlock_pool *rlk_pool_new(rowlock_db *const *dbs, size_t count, size_t batch);
 /* A handle begins to use the pool. False: the pool is closed, or of another process. */
 bool rlk_pool_join(rowlock_pool *pool);
-/* True: that was the last user. The caller closes the handles of its connections and its ear, then
- * frees the pool. */
+/* True: that was the last user. The caller closes the handles of its connections and its
+ * listener, then frees the pool. */
 bool rlk_pool_leave(rowlock_pool *pool);
 void rlk_pool_free(rowlock_pool *pool);
 

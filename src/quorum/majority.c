@@ -336,7 +336,7 @@ enum rlk_class rlk_quorum_verify(struct rlk_quorum *quorum, struct rlk_call *cal
 
 /* ---- removing */
 
-/* What members have removed at an earlier sending of this release counts. */
+/* What members have removed at an earlier attempt of this release counts. */
 static void begin_release(struct rlk_quorum *quorum, const rowlock_value *in)
 {
     struct rlk_releasing *r = &quorum->releasing;

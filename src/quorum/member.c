@@ -145,7 +145,7 @@ static void doubt_all(struct rlk_member *m)
     pthread_mutex_unlock(&m->quorum->mutex);
 }
 
-/* Only the member's own thread changes its roll. */
+/* Only the member's own thread changes what is known of its vote. */
 static bool is_known(const struct rlk_member *m)
 {
     return m->quorum->roll[m->number].known;

@@ -136,7 +136,8 @@ struct rlk_member {
     bool moving;
     /* It could not be used the last time. A warning has told so. */
     bool fails;
-    /* Its roll was read on this connection (db->connections), unless it must be read again. */
+    /* What it knows about the quorum was read on this connection (db->connections), unless it must
+     * be read again. */
     bool stale;
     /* Only the member's thread uses what follows. */
     uint64_t connection;

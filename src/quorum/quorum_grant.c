@@ -22,7 +22,7 @@ struct attempt {
     /* The members that have granted, a bit each. */
     unsigned members;
     int64_t token[RLK_MEMBERS_MOST], highest;
-    /* The grant of an earlier sending was found, and may end earlier. */
+    /* The grant of an earlier attempt was found, and may end earlier. */
     const struct rlk_answer *found;
     /* A member that has said who holds the lock. */
     const struct rlk_answer *holder;
@@ -189,7 +189,7 @@ static void set_verdict(struct attempt *a, enum rlk_verdict verdict, int64_t ttl
     pthread_mutex_unlock(&a->quorum->mutex);
 }
 
-/* The answer is that of one database: a new grant, or one that an earlier sending has made. */
+/* The answer is that of one database: a new grant, or one that an earlier attempt has made. */
 static enum rlk_class give_grant(struct attempt *a, struct rlk_ask *ask)
 {
     rowlock_value cells[RLK_COPIES_MOST];

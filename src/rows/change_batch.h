@@ -36,7 +36,7 @@ struct batch {
     /* How many rows an insert made, if the statement says so. A trigger may have given some of
      * them other keys. */
     size_t inserted;
-    /* An earlier sending of the statement may have been carried out. */
+    /* An earlier attempt of the statement may have been carried out. */
     bool uncertain;
     /* The statement changed some rows, and has not said which. */
     bool unnamed;

@@ -334,7 +334,7 @@ int rowlock_once_list(rowlock_db *db, const char *prefix,
     return result;
 }
 
-/* After a lost answer the first sending may have removed the key. */
+/* After a lost answer the first attempt may have removed the key. */
 int rowlock_once_forget(rowlock_db *db, const char *key)
 {
     int result = rlk_need_database(db, rlk_enter(db, "forget key", NULL));

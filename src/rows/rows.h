@@ -196,10 +196,10 @@ int rlk_fail_misfit(rowlock_db *db, bool changed);
 /* A statement about rows, sent in the open transaction if there is one. */
 struct rlk_asking {
     struct rlk_query query;
-    /* Called before each sending, also before a repeated one: it forgets the rows that came
+    /* Called before each attempt, also before a repeated one: it forgets the rows that came
      * before. May be NULL. */
     void (*restart)(void *context);
-    /* out: an earlier sending may have been carried out */
+    /* out: an earlier attempt may have been carried out */
     bool was_uncertain;
 };
 int rlk_ask_rows(rowlock_db *db, struct rlk_asking *asking);

@@ -102,7 +102,7 @@ static int list(rowlock_db *db)
     return result == ROWLOCK_OK && listed != LOCKS ? ROWLOCK_ESERVER : result;
 }
 
-/* A sweep passes over what a sending of its own, whose answer was lost, may still have locked. */
+/* A sweep passes over what an attempt of its own, whose answer was lost, may still have locked. */
 static int release_lost(rowlock_lock *lock, bool may_stand)
 {
     int result = rowlock_release(lock);

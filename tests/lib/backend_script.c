@@ -39,7 +39,7 @@ static struct {
 enum { QUERIES_KEPT = 64 };
 static struct script_query queries[QUERIES_KEPT];
 
-/* A connection, which the seam calls conn. */
+/* A connection, which driver.h calls conn. */
 struct connection {
     bool adopted, in_tx;
     const struct rlk_texts *texts;

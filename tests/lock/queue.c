@@ -359,8 +359,8 @@ static void ticket_removed(const struct contract *c)
     set_polls(0);
 }
 
-/* Its request was sent twice: the second sending did not see the first one in flight. Elsewhere than
- * on PostgreSQL the other ticket stays until its lease is over. */
+/* Its request was sent twice: the second attempt did not see the first one in flight. Elsewhere
+ * than on PostgreSQL the other ticket stays until its lease is over. */
 static void ticket_twice(const struct contract *c)
 {
     struct guest holder, g;

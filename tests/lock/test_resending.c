@@ -72,7 +72,7 @@ static const struct story_row acquiring[] = {
      ANSWERS(LOST(ACQUIRE), SAYS(ACQUIRE, .outcome = RLK_HELD))},
     {"the next try is granted", acquires, ROWLOCK_OK},
     {"with the same number, since the first sending may still be on its way", new_requests, 0},
-    /* Whether the first sending was carried out is not known. */
+    /* Whether the first attempt was carried out is not known. */
     {.begin = jumping},
     {"a lost answer and then lost races only: not busy, but uncertain", acquires,
      ROWLOCK_EUNCERTAIN, ANSWERS(LOST(ACQUIRE), ALWAYS_FAILED(ACQUIRE, CONTENTION))},

@@ -55,7 +55,7 @@ static const struct story_row leases[] = {
     {"is taken for given", remaining_ms, 2000 - 300},
 };
 
-/* Sent twice: what counts is the second sending, whose answer it is. */
+/* Sent twice: what counts is the second attempt, whose answer it is. */
 static void test_slow_resending(void)
 {
     opened();

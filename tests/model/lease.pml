@@ -359,7 +359,7 @@ proctype Client(byte me)
 {
 end:
     do
-    /* lock/acquire.sql: a try, or its second sending after a lost answer */
+    /* lock/acquire.sql: a try, or its second attempt after a lost answer */
     :: d_step { state[me] == IDLE && ROOM ->
         reconnect(me);
         choose_request(me);
