@@ -103,7 +103,7 @@ static struct rlk_request request_of(const struct rlk_candidate *c)
                                 .note = ""};
 }
 
-/* The members in an order that is the same for all joins, whatever the order of their URLs.
+/* The members in an order that is the same for all joins, with any order of their URLs.
  * Members that are away are left out. Returns the number of the others. */
 static size_t put_in_order(struct rlk_survey *j, struct rlk_candidate *order[RLK_MEMBERS_MOST])
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Asks the databases of a quorum what they know, and who of them votes. */
+ * Asks the databases of a quorum what they know, and which of them votes. */
 #include "admin/survey.h"
 
 #include "base/error.h"

@@ -250,7 +250,7 @@ static int look_at_routines(rowlock_db *db, struct upgrading *u)
     int result = rlk_ask(db, &objects);
     if (result == ROWLOCK_OK && db->texts.sql[RLK_STEP_ROUTINES])
         result = rlk_ask(db, &routines);
-    /* It names a routine that is not there. One who may look is told so. */
+    /* It names a routine that is not there. A role that may look is told so. */
     struct rlk_call call;
     int looked = ROWLOCK_OK;
     if (result == ROWLOCK_OK && may.script)
@@ -355,8 +355,8 @@ static int remake_routines(rowlock_db *db, struct upgrading *u)
     return result;
 }
 
-/* Routines may need new columns, and who sees the new version calls new routines: so they are made
- * before the last block. */
+/* Routines may need new columns, and a client that sees the new version calls new routines: so they
+ * are made before the last block. */
 static int run_blocks(rowlock_db *db, struct upgrading *u)
 {
     const char *text = db->texts.sql[RLK_STEP_UPGRADE];

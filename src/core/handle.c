@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Who may use a rowlock_db: the process that opened it. While a started acquire runs, only its
+ * What may use a rowlock_db: the process that opened it. While a started acquire runs, only its
  * thread. */
 #include "base/error.h"
 #include "base/options.h"

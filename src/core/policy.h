@@ -5,7 +5,7 @@
 
 #include "core/link.h"
 
-/* What whoever drives a machine does next. */
+/* What the caller of a machine does next. */
 enum rlk_next {
     /* Send it, and give the machine its end. */
     RLK_ASK,

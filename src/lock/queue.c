@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Waiting in the queue: the ticket and its lease, and when to look at the lock again. The table
- * decides who is first. A wake-up (driver.h, await) says when it may be our turn. A lost wake-up
+ * decides which is first. A wake-up (driver.h, await) says when it may be our turn. A lost wake-up
  * costs time only, since each waiter also looks from time to time.
  *
  * A machine: it waits for nothing, reads no clock, and sends nothing. acquire.c does what it says.

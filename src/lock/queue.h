@@ -13,8 +13,8 @@ int rlk_check_reentry(rowlock_lock *lock, const rowlock_acquire_options *options
 /* The wait's end, the keeper's entries, the requests. */
 int rlk_acquire_begin(struct rlk_acquiring *a);
 
-/* queue.c: a machine. It begins after a BUSY try. rlk_queue_next() says what to do next. Whoever
- * drives it does that, notes how it ended, and asks again. */
+/* queue.c: a machine. It begins after a BUSY try. rlk_queue_next() says what to do next. Its
+ * caller does that, notes how it ended, and asks again. */
 enum rlk_act {
     /* Takes or renews the ticket for q->request, with a lease of q->lease_us. Ends with q->result
      * and q->position. BUSY: it was not possible for now. */

@@ -155,7 +155,7 @@ static bool is_in_the_way(const struct rlk_row *row, const struct rlk_request *r
     return row->expires_us > row->now_us && strcmp(row->owner, request->owner) != 0 && !both_shared;
 }
 
-/* For several locks, the step says which one is in the way, and not who holds it. The holder stays
+/* For several locks, the step says which one is in the way, and not its holder. The holder stays
  * unknown if it cannot be read. */
 static void find_holder(struct rlk_acquiring *a)
 {

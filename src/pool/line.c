@@ -246,7 +246,7 @@ enum rlk_class rlk_line_send(rowlock_pool *pool, struct rlk_slot *slot, bool *ab
     return end_in_line(slot, answered, *abandoned);
 }
 
-/* The mutex: who has answered is through with the slot. */
+/* The mutex: the thread that has answered is through with the slot. */
 bool rlk_line_take(rowlock_pool *pool, struct rlk_slot *slot, enum rlk_class *class,
                    bool *abandoned)
 {

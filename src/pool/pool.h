@@ -42,7 +42,7 @@ enum rlk_slot_state {
     RLK_SLOT_TAKEN,
     /* The answer is there, or the connection. */
     RLK_SLOT_ANSWERED,
-    /* Its handle has given up. The one who answers frees it. */
+    /* Its handle has given up. The thread that answers frees it. */
     RLK_SLOT_ABANDONED
 };
 
@@ -122,7 +122,7 @@ struct rowlock_pool {
     size_t batch;
 
     pthread_mutex_t mutex;
-    /* The handles, and the caller who opened the pool. The pool ends with the last of them. */
+    /* The handles, and the caller that opened the pool. The pool ends with the last of them. */
     size_t users;
     bool closed;
     struct rlk_pooled *connections;
@@ -149,7 +149,7 @@ struct rowlock_pool {
     } waiter[RLK_POOL_BUCKETS];
 };
 
-/* line.c: who gets a connection next. */
+/* line.c: which handle gets a connection next. */
 /* An idle connection. NULL: there is none. */
 struct rlk_pooled *rlk_line_idle(rowlock_pool *pool);
 bool rlk_line_has_idle(rowlock_pool *pool);

@@ -184,7 +184,7 @@ static bool has_slot(const struct handle *h, const struct rlk_call *call, enum r
            !h->framed && call->where != RLK_INSIDE;
 }
 
-/* A connection is always left to those who need not wait for a row. */
+/* A connection is always left to handles that need not wait for a row. */
 static bool may_block_all(const struct handle *h, enum rlk_step step)
 {
     return (rlk_steps[step].is & RLK_BLOCKS) && h->pool->real->packing != RLK_SINGLY &&

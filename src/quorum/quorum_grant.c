@@ -24,7 +24,7 @@ struct attempt {
     int64_t token[RLK_MEMBERS_MOST], highest;
     /* The grant of an earlier attempt was found, and may end earlier. */
     const struct rlk_answer *found;
-    /* A member that has said who holds the lock. */
+    /* A member that has named the holder. */
     const struct rlk_answer *holder;
     /* How many members say that it is the same holder. */
     size_t agree;

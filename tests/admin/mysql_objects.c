@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Whose our procedures and tables are on MySQL and MariaDB: a copy of the database works on
- * itself, and what somebody else made by our names is refused. */
+ * itself, and what another user made by our names is refused. */
 #include "admin.h"
 
 enum { TTL_MS = 30000 };

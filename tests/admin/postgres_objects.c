@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What somebody may have prepared on PostgreSQL by the names of our tables and functions, so that it runs with
- * the rights of all who lock: check names it, install and upgrade refuse it, or upgrade makes it again where that is enough.
+ * What a user may have prepared on PostgreSQL by the names of our tables and functions, so that it runs with
+ * the rights of all that lock: check names it, install and upgrade refuse it, or upgrade makes it again where that is enough.
  */
 #include "admin.h"
 

@@ -55,7 +55,7 @@ bool ours_try(void *session); /* false: another has it */
 void ours_hold_long(void *session); /* for an hour */
 void ours_release(void *session);
 void ours_pair(void *session);
-void ours_busy(void *session); /* somebody else must hold the lock */
+void ours_busy(void *session); /* another client must hold the lock */
 void ours_renew(void *session);
 void ours_verify(void *session);
 int64_t ours_sweep(void *session); /* how many rows went */

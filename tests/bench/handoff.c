@@ -11,7 +11,7 @@
 
 enum { PINGS = 201, HOLDS_A_SECOND = 1000 };
 
-/* PostgreSQL's sessions tell what they did a second later; and all shall have taken their places. */
+/* PostgreSQL's sessions tell what they did a second later; and all must have taken their places. */
 static const double WARM_UP_S = 1.5, WARM_UP_EACH_S = 0.01;
 
 const struct column handoff_columns[] = {
@@ -19,7 +19,7 @@ const struct column handoff_columns[] = {
     {"whole us", "whole_us", 0},   {"handoffs/s", "per_second", 0}, {"statements", "statements", 1},
 };
 
-/* One time that somebody had the lock. */
+/* One time that a client had the lock. */
 struct turn {
     double acquired;
     double called; /* release() was */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * One row that everybody wants to add to, with two milliseconds of work between reading and writing: how many
+ * One row that all clients want to add to, with two milliseconds of work between reading and writing: how many
  * succeed, what each success takes, and how long the unlucky wait.
  */
 #include "hand.h"

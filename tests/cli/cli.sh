@@ -161,7 +161,7 @@ until_true() {
     done
 }
 
-# Has the process ended? One that nobody has collected yet has.
+# Has the process ended? One that is not collected yet has.
 gone() {
     local stat
     stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 0

@@ -158,7 +158,7 @@ keys() {
     exits "once" 1 once forget seen "$key"
 }
 
-# A server's clock counts, whatever that of the host says.
+# A server's clock counts, and not that of the host.
 clocks() {
     local shift
     [ "$db" != sqlite ] || return

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Locks that are shared, counted, or several at once; those who stand in line for them; `wait`. On each
+# Locks that are shared, counted, or several at once; clients that stand in the queue for them; `wait`. On each
 # database.
 . "$(dirname "$0")/cli.sh"
 
@@ -149,7 +149,7 @@ several() {
     errs "-v says which is missing, and its holder" 75 "'n2' is held by sh[" run -n -v n1 n2 n4 -- true
     hold more --ttl 60s n1 n2
     holds "a client waits for several" in_line n2 1
-    # At the moment at which he looks at both he may be in the way.
+    # At the moment at which it looks at both it may be in the way.
     holds "holds none of them meanwhile" until_true "$command" run -n n1 true
     let_go some
     began more

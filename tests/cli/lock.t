@@ -317,7 +317,7 @@ unfit() {
     fi
 }
 
-# A server that fails in a way nobody foresaw: a trigger of somebody else's.
+# A server that fails in an unforeseen way: a trigger of another program.
 failing() {
     local url=${ROWLOCK_TEST_POSTGRES_URL:-} prefix=failing_$$_
     [ -n "$url" ] && command -v psql >/dev/null || return 0

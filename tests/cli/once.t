@@ -182,7 +182,7 @@ content() {
     same "once" "$(ran content)" 1
 }
 
-# While the job runs somebody takes the table away.
+# While the job runs a DBA takes the table away.
 not_taken_down() {
     local wait_for='echo ran >>"$0"; until [ -e "$0.go" ]; do sleep 0.05; done'
     if [ "$db" = sqlite ] && ! command -v sqlite3 >/dev/null; then

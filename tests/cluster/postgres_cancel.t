@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Commits wait for a synchronous standby of PostgreSQL that is away, and somebody cancels them. PostgreSQL
+# Commits wait for a synchronous standby of PostgreSQL that is away, and a client cancels them. PostgreSQL
 # then answers success, with a warning, although the standby lacks them. Then the primary dies.
 . "$(dirname "$0")/postgres.sh"
 

@@ -80,7 +80,7 @@ void end_lease(const struct contract *c, const rowlock_lock *lock)
             rowlock_lock_name(lock), (long long)rowlock_lock_token(lock));
 }
 
-/* InnoDB's list is not made anew while somebody looks at it ten times a second. */
+/* InnoDB's list is not made anew while a session looks at it ten times a second. */
 bool somebody_waits(const struct contract *c)
 {
     static const char *const waits[] = {

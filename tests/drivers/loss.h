@@ -134,7 +134,7 @@ long long loss_left_ms(const struct loss *l);
 void loss_not_overstated(const struct loss *l, const rowlock_lock *lock);
 /* One grant is in the table: this one. */
 void loss_granted(const struct loss *l, const rowlock_lock *lock, long long token);
-/* Somebody else gets the lock, with a higher token than this, and gives it back. */
+/* Another client gets the lock, with a higher token than this, and gives it back. */
 void loss_rival_gets(const struct loss *l, long long above);
 /* No row; but where a request arrives late all the same, one that is listed as owner's and expires. */
 void loss_gone_or_explained(struct loss *l, const char *owner);

@@ -20,7 +20,7 @@ struct walk {
     int64_t deadline_ms; /* of a statement; 0: that of the library */
 };
 
-/* What is walked through. Between steps time goes by: a lease ends, or somebody else comes. */
+/* What is walked through. Between steps time goes by: a lease ends, or another client comes. */
 enum verb {
     OPEN,
     INSTALL,

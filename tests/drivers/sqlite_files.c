@@ -66,7 +66,7 @@ static void private_by_link(void)
     umask(before);
 }
 
-/* What somebody has put in the place of our tables is not run. */
+/* What another program has put in the place of our tables is not run. */
 static void trap(const char *sql, const char *what)
 {
     rowlock_verdict worst = ROWLOCK_FINE;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * SQLite files that cannot be opened, written or had: read-only, missing, something else, on a full
- * disk, locked by another process; and who gets a file next. Each scene that spoils something for a
+ * disk, locked by another process; and which client gets a file next. Each scene that spoils something for a
  * whole process has one of its own. */
 #include <fcntl.h>
 #include <sched.h>
@@ -381,7 +381,7 @@ static void test_renew_while_locked(void)
     tap_is_int(rowlock_renew(there, TTL_MS), ROWLOCK_LOST, "then it is told the truth");
 }
 
-/* Who gets a file next: a client that waits for it, or the one that has just had it. */
+/* Which client gets a file next: a client that waits for it, or the one that has just had it. */
 enum { ENOUGH = 10, ROUNDS = 200, LONGER_THAN_PAUSES_MS = 25 };
 
 static struct sockaddr_un address;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A server, or somebody in between, that offers no TLS and asks for the password in each way that
+ * A server, or a program in between, that offers no TLS and asks for the password in each way that
  * would give it away. A URL that asks for TLS must keep it. Needs no server but the one here,
  * which speaks just enough of the protocol. */
 #include "quick.h"

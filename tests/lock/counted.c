@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Counted locks: never more than the permits, whoever comes, goes, expires and comes back. What they have
+ * Counted locks: never more than the permits, as clients come, go, expire and come back. What they have
  * in common with shared locks is in shared.c. */
 #include "crowd.h"
 
@@ -68,7 +68,7 @@ static void waited_for(const struct contract *c)
     guests_close_all(guests, GUESTS);
 }
 
-/* Two places become free at once, by one who held all of it: one wake is handed on. */
+/* Two places become free at once, by a client that held all of it: one wake is handed on. */
 static void all_come_in(const struct contract *c)
 {
     struct guest guests[GUESTS], holder;

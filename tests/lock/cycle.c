@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Owners who hold something and wait for each other: one of the circle is told, and the others then get
+ * Owners that hold something and wait for each other: one of the circle is told, and the others then get
  * what they wait for. */
 #include "crowd.h"
 
@@ -32,7 +32,7 @@ static void circle_close(struct member *members, int count)
     }
 }
 
-/* Each waits but the last, who closes the circle. */
+/* Each waits but the last, which closes the circle. */
 static void one_is_told(const struct contract *c, int count, int permits)
 {
     struct member members[MOST];
@@ -70,7 +70,7 @@ static void all_at_once(const struct contract *c)
     int told = 0, granted = 0, others = 0;
     circle_open(members, MOST, c, 0);
     for (int i = 0; i < MOST; i++)
-        members[i].wants.how.ticket_ms = 1000; /* who was not the last to come looks again sooner */
+        members[i].wants.how.ticket_ms = 1000; /* the first to come look again sooner */
     for (int i = 0; i < MOST; i++)
         guest_start(&members[i].wants);
     for (int left = MOST; left > 0;) {
@@ -123,7 +123,7 @@ static void no_circle(const struct contract *c)
     guest_gets(&third, "the other");
 }
 
-/* Leases end: who waits for somebody dead is in no circle. */
+/* Leases end: a client that waits for a dead one is in no circle. */
 static void over(const struct contract *c)
 {
     struct member members[2];

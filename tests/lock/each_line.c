@@ -107,7 +107,7 @@ static bool comes_to(const struct queue *queue, const char *table, int wanted)
     return count(queue, table) == wanted;
 }
 
-/* The judge expects nothing of those who are to die. */
+/* The judge expects nothing of those that are to die. */
 static int take_position(void *context, const rowlock_waiter *waiter)
 {
     struct queue *queue = context;

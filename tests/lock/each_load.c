@@ -388,7 +388,7 @@ static void hold(struct client *c, int which, int permits)
     load->holds[c->number] = false;
 }
 
-/* Most of those who ask for the first lock read it. Most who ask for the second count. */
+/* Most clients that ask for the first lock read it. Most that ask for the second count. */
 static void take_turn(struct client *c)
 {
     int which = at_random(c, NAMES);

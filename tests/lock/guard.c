@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Guards: as long as a guarded transaction is open nobody is granted its lock, and one that comes too
+ * Guards: as long as a guarded transaction is open no client is granted its lock, and one that comes too
  * late is told. Part of the subject "transaction". */
 #include "scene.h"
 

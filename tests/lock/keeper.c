@@ -78,7 +78,7 @@ static bool readable(rowlock_lock *lock, int64_t within_ms)
 struct kept {
     const struct contract *c;
     rowlock_keeper *keeper;
-    rowlock_db *db, *other; /* the holder's connection, and somebody else's */
+    rowlock_db *db, *other; /* the holder's connection, and another client's */
     rowlock_lock *lock;
     struct faultproxy *proxy; /* between the keeper and its server; NULL: none */
     char *through;

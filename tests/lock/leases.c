@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Renewal, lapsed and lost leases, grants attached to, and who may do what to them: owner and token,
- * nobody else. Waiting for a lease to end is in waiting.c. */
+ * no other client. Waiting for a lease to end is in waiting.c. */
 #include "scene.h"
 
 enum { LAPSE_MS = 100 };

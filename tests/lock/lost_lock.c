@@ -411,7 +411,7 @@ static bool lose_release(struct loss *l)
     return end_losing(&r);
 }
 
-/* Between the lost answer and the next question somebody else gets the lock. */
+/* Between the lost answer and the next question another client gets the lock. */
 static bool lose_release_to_rival(struct loss *l)
 {
     struct losing r = hold_and_lose(l, LONG_TTL_MS, rowlock_release);

@@ -185,7 +185,7 @@ static struct helper *start_waiting(struct bunch *b)
     return thread;
 }
 
-/* A caller who needs two that are held in turn by others has neither meanwhile. */
+/* A caller that needs two that are held in turn by others has neither meanwhile. */
 static void waits_without_holding(const struct contract *c)
 {
     CLOSED_BY(bunch_close) struct bunch b;
@@ -244,7 +244,7 @@ static void one_round_trip(const struct contract *c, struct faultproxy *proxy, c
     tap_ok(faultproxy_round_trips(proxy) <= 2, "takes one, or two to tell the holder");
 }
 
-/* As one who waits for one lock: mostly asleep. */
+/* As a client that waits for one lock: mostly asleep. */
 static void waits_quietly(const struct contract *c, struct faultproxy *proxy, const char *url)
 {
     CLOSED_BY(guest_close) struct guest holder, one;

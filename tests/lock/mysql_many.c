@@ -32,7 +32,7 @@ static int break_one(void *argument)
     return rowlock_break(db, rowlock_lock_name(g->locks[BROKEN]), g->next, NULL);
 }
 
-/* Somebody waits for a row in a statement like this. */
+/* A session waits for a row in a statement like this. */
 static void until_waiting(const struct group *g, void *session, const char *statement)
 {
     int64_t until = clock_ms() + slow_ms(20000);

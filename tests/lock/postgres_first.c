@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * What only PostgreSQL has to do with a name's first grant: an advisory lock stands in for the token row that
- * is not there yet. Nobody else can take it, and no other installation meets it. */
+ * is not there yet. No other client can take it, and no other installation meets it. */
 #include "contract.h"
 #include "scene.h"
 

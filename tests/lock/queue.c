@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The line of those who wait: in which order they are granted the lock, who is passed by, what is left in
+ * The queue of the waiters: in which order they are granted the lock, which is passed by, what is left in
  * the table. That the next one is woken, and no wake-up lost, is in wakeup.c, lines of 64 processes in each_line.c.
  */
 #include "crowd.h"
@@ -344,7 +344,7 @@ static void swept(const struct contract *c)
     line_ends(&holder, &g, "which it gets");
 }
 
-/* Somebody sweeps it away, clock and all: he takes another. */
+/* A sweep takes it away, clock and all: the waiter takes another. */
 static void ticket_removed(const struct contract *c)
 {
     struct guest holder, g;

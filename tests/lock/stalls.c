@@ -166,7 +166,7 @@ static void locked_rows(const struct contract *c, const char *url)
     c->raw->close(session);
 }
 
-/* ---- SQLite: one writer at a time, who may take a break */
+/* ---- SQLite: one writer at a time, which may take a break */
 
 struct writer {
     const struct contract *c;

@@ -213,7 +213,7 @@ static struct {
     int waits; /* so many had begun before it */
 } release;
 
-/* Another's release comes while the answer to this call is on its way, and wakes for who is in line. */
+/* Another's release comes while the answer to this call is on its way, and wakes for the first in the queue. */
 static void release_at_call(enum script_op op)
 {
     (void)op;
@@ -598,7 +598,7 @@ static bool waits_are_within(int64_t low_us, int64_t high_us)
     return good;
 }
 
-/* Others wake. When the holder's lease ends soon it is the first in line who looks then. */
+/* Others wake. When the holder's lease ends soon the first in the queue looks then. */
 static void test_pace_with_wakeup(int ahead, int64_t left_us)
 {
     begin();

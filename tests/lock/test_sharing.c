@@ -18,7 +18,7 @@ static void holding_for(int32_t permits)
     script.slot_count = 0;
 }
 
-/* ---- attached: a grant of somebody's, of unknown kind */
+/* ---- attached: a grant of another program, of unknown kind */
 
 CALL(first_slot, script.slots[0]);
 

@@ -195,7 +195,7 @@ static void test_results(void)
     end();
 }
 
-/* ---- everybody else meanwhile */
+/* ---- all others meanwhile */
 
 /* Every call on these handles is EMISUSE, or knows of nothing. Returns how many said so, of CALLS. */
 enum { CALLS = 18 };

@@ -141,7 +141,7 @@ static void waiter_comes(struct entry *e)
     if (!e->started)
         guest_start(&e->waiter);
     e->started = true;
-    /* A file has one writer: beside it nobody takes a ticket. */
+    /* A file has one writer: beside it no client takes a ticket. */
     if ((e->way != COMMITS || e->c->has_server) && !EVENTUALLY(ticket_of(&e->waiter) != 0))
         tap_ok(false, "a waiter stands in the queue before %s", ways[e->way]);
     /* Time: the waiter is mostly asleep by then. One that is not must notice the same. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Many handles of a pool wait for one lock. Their tickets must not keep out what moves the line: a
- * release wakes the next, who needs few statements, and a ticket is renewed without a look at all
+ * release wakes the next, which needs few statements, and a ticket is renewed without a look at all
  * others. */
 #include "swarm.h"
 

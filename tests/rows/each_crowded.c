@@ -82,7 +82,7 @@ enum {
     BATCH_MOST = 1000,
     ABSENT = 5, /* rows in a batch that are not there */
     WHOLE_ATTEMPTS = 10, /* of a batch that is to be done wholly or not at all */
-    ROW_ROUNDS = 10, /* for each round of those who send batches */
+    ROW_ROUNDS = 10, /* for each round of those that send batches */
     WALK_AMOUNT = 1000000,
     WALK_CHUNKS = 200,
     WALK_TTL_MS = 300,
@@ -92,7 +92,7 @@ enum {
     FEW = 50 /* rows of the two */
 };
 
-/* What all processes see. Versions are as somebody was told last, and may be old. */
+/* What all processes see. Versions are as a client was told last, and may be old. */
 struct crowd {
     const struct crowded *how;
     const char *url;
@@ -360,7 +360,7 @@ struct sum {
     rowlock_change changes[2];
 };
 
-/* Written are sums, not differences: who works with an old one loses what another has added. */
+/* Written are sums, not differences: a client that works with an old one loses what another has added. */
 static int add_up(void *context, const rowlock_attempt *attempt)
 {
     struct sum *s = context;

@@ -102,7 +102,7 @@ static const struct meeting {
 
     {{0, OLD, OLD}, ROW, CHANGE, COMMITS, ROWLOCK_CONFLICT},
     {{0, OLD, SNAPSHOT}, ROW, CHANGE, ROLLS_BACK, ROWLOCK_OK},
-    /* Who has read there does not wait to write. */
+    /* A session that has read there does not wait to write. */
     {{0, 0, AT(L_DE)}, ROW, CHANGE, ROLLS_BACK, ROWLOCK_CONFLICT},
     {{0, OLD, SNAPSHOT}, ROW, BACK, COMMITS, ROWLOCK_CONFLICT},
     {{0, OLD, SNAPSHOT}, ROW, DELETE, COMMITS, ROWLOCK_CONFLICT},
@@ -228,7 +228,7 @@ static bool is_asleep(int thread)
     return read && end && strncmp(end, ") S", 3) == 0;
 }
 
-/* InnoDB's list of those who wait is made anew ten times a second at most. How many wait it counts at once:
+/* InnoDB's list of waiters is made anew ten times a second at most. How many wait it counts at once:
  * one does, and our statement is being carried out. */
 static const char *const mysql_waits[] = {
     "SELECT (SELECT variable_value FROM information_schema.global_status "

@@ -173,7 +173,7 @@ static int call_retry(struct deal *d)
     return rowlock_retry(d->db, add_to_two, d, NULL, NULL);
 }
 
-/* Somebody changes row 3 between its reading and its writing, once. */
+/* Another client changes row 3 between its reading and its writing, once. */
 static int add_in_walk(void *context, const rowlock_row *row, rowlock_value *values)
 {
     struct deal *d = context;
@@ -194,7 +194,7 @@ static int call_walk(struct deal *d)
                       &d->report);
 }
 
-/* What a walk that was cut short leaves behind is its lock, which somebody breaks here, and its checkpoint. */
+/* What a walk that was cut short leaves behind is its lock, which an operator breaks here, and its checkpoint. */
 static void check_walk(struct deal *d)
 {
     const struct loss *l = d->l;
@@ -222,7 +222,7 @@ static int claim(struct deal *d)
     return rowlock_once_claim(d->db, d->l->name, NULL, &d->once);
 }
 
-/* What another one is told who claims the key. */
+/* What another client is told that claims the key. */
 static int claimed(const struct loss *l)
 {
     rowlock_once *other = NULL;

@@ -336,7 +336,7 @@ static void refused_row(const struct contract *c, const char *url, bool as_reade
         site_run(&s, "DROP ROLE obs_writer");
 }
 
-/* The private server lets everybody in without a password. */
+/* The private server lets every user in without a password. */
 static void refused_rows(const struct contract *c)
 {
     char url[300];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Keys that say what was asked for, so that asking twice does it once: what each who claims one is
+ * Keys that say what was asked for, so that asking twice does it once: what each client that claims one is
  * told, in whose transaction it is completed, what is taken over, and what is swept. */
 #include "scene.h"
 #include "tables.h"
@@ -95,8 +95,8 @@ enum act {
     ABANDON,
     FORGET,
     RESULT, /* of a handle: it is as it was */
-    CLOSE, /* the connection of who acts */
-    ASK, /* somebody claims in a thread, and waits for APP's transaction */
+    CLOSE, /* the connection of the client that acts */
+    ASK, /* a client claims in a thread, and waits for APP's transaction */
     TOLD, /* and is told */
     COUNT_ROWS /* of the table that is called as the key */
 };
@@ -326,7 +326,7 @@ static const struct step plays[] = {
      .after = "INSERT INTO once_work VALUES (1)"},
     {"and goes on", ONE, COUNT_ROWS, .key = "once_work", .want = 1, .before = "COMMIT"},
     {0},
-    /* Who claims a key that an open transaction has claimed waits for what becomes of that. */
+    /* A client that claims a key that an open transaction has claimed waits for what becomes of that. */
     {"claimed, not yet committed", APP, CLAIM, .h = 1, .as = "x", .before = "BEGIN"},
     {"completed", APP, COMPLETE, .h = 1, .result = "r"},
     {"another waits for that", ONE, ASK, .after = "COMMIT"},

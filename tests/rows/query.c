@@ -503,7 +503,7 @@ static void no_file_yet(const struct contract *c)
     tap_ok(access(path_of(url), F_OK) != 0, "nor was one made");
 }
 
-/* Without WAL who reads is in the way of a commit. */
+/* Without WAL a reader is in the way of a commit. */
 static void reader_in_the_way(const struct contract *c)
 {
     OWNED(text) char *url = file_url("query-reader.db");

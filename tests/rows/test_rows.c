@@ -373,7 +373,7 @@ static const struct play plays[] = {
          "where rows go one by one they are one transaction"),
     PLAY("sqlite", update, 3, "begin row_update row_update=refused rollback",
          "ESERVER: UNDONE 0, UNDONE 0, UNDONE 0", "which is undone if one is refused"),
-    /* The second attempt changed row 1, so the first did not. The first attempt or somebody else
+    /* The second attempt changed row 1, so the first did not. The first attempt or another client
      * changed row 2. Row 3 is as it was. Row 4 is gone. */
     PLAY("postgres", update, 4,
          "rows_update=lost open rows_update=1:8 rows_find=1:8:null:1/2:9:null:2/3:9:null:3 "

@@ -22,7 +22,7 @@ void metrics_begin(FILE *out, const struct metric *metric)
                 metric->type);
 }
 
-/* Somebody may read this on a terminal, so what that could obey becomes \xNN, as in a list. */
+/* A user may read this on a terminal, so what that could obey becomes \xNN, as in a list. */
 static void print_escaped(FILE *out, const char *text)
 {
     for (size_t escaped = 0; *text; text++) {

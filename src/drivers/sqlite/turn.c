@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The turn: who is next when several clients wait for the file.
+ * The turn: which is next when several clients wait for the file.
  *
  * SQLite has no queue for the file. A client that begins a transaction right after its last one
  * leaves the file free for microseconds, and the others ask for it every few milliseconds. So they
