@@ -210,7 +210,7 @@ static void give_swept(struct sweeping *s)
 static int sweep_batch(rowlock_db *db, struct sweeping *s)
 {
     struct rlk_sweep *batch = &s->batch;
-    struct rlk_ask ask = {.finds_out = true};
+    struct rlk_ask ask = {.retryable_if_lost = true};
     batch->after = batch->last;
     rlk_step_sweep(&ask, batch);
     int result = rlk_ask(db, &ask);
@@ -245,7 +245,7 @@ static int fold_counters(rowlock_db *db, struct sweeping *s)
     const rowlock_sweep_options *o = &s->options;
     int64_t folded = 0;
     do {
-        struct rlk_ask ask = {.finds_out = true};
+        struct rlk_ask ask = {.retryable_if_lost = true};
         rlk_step_fold(&ask, o->idle_ms * 1000, o->batch, o->dry_run != 0, &folded);
         int result = rlk_ask(db, &ask);
         if (result != ROWLOCK_OK)
@@ -261,7 +261,7 @@ static int sweep_waiters(rowlock_db *db, struct sweeping *s)
 {
     int64_t removed = 0;
     do {
-        struct rlk_ask ask = {.finds_out = true};
+        struct rlk_ask ask = {.retryable_if_lost = true};
         rlk_step_sweep_waiters(&ask, s->options.batch);
         int result = rlk_ask(db, &ask);
         if (result != ROWLOCK_OK)
@@ -387,7 +387,7 @@ static int break_holder(rowlock_db *db, struct breaking *b)
     if (b->holders > 1)
         return rlk_fail(db, ROWLOCK_EINVAL, "the lock has %d holders: give the token of one",
                         b->holders);
-    struct rlk_ask ask = {.finds_out = named};
+    struct rlk_ask ask = {.retryable_if_lost = named};
     rlk_step_break(&ask, b->name, b->token, &b->broken);
     result = rlk_ask(db, &ask);
     if (result == ROWLOCK_OK) {

@@ -245,18 +245,18 @@ static void judge_objects(struct checking *c, const struct rlk_inspection *i)
 /* A restart can be told here. Whether the member was restored, only the others know. */
 static void judge_quorum(rowlock_db *db, struct checking *c)
 {
-    struct rlk_roll roll = {0};
+    struct rlk_view view = {0};
     struct rlk_ask ask = {.step = RLK_STEP_NONE};
     struct rlk_call call;
     int result = ROWLOCK_OK;
     char value[160];
-    rlk_step_members(&ask, &roll);
-    if (rlk_attempt(db, &ask, &call, &result) != RLK_DONE || result != ROWLOCK_OK || !roll.members)
+    rlk_step_members(&ask, &view);
+    if (rlk_attempt(db, &ask, &call, &result) != RLK_DONE || result != ROWLOCK_OK || !view.members)
         return;
-    bool votes = roll.self && !roll.restarted;
-    snprintf(value, sizeof value, "member %zu of %zu of %s%s", roll.self, roll.members, roll.quorum,
+    bool votes = view.self && !view.restarted;
+    snprintf(value, sizeof value, "member %zu of %zu of %s%s", view.self, view.members, view.quorum,
              votes       ? ""
-             : roll.self ? "; it does not vote, since its server was restarted"
+             : view.self ? "; it does not vote, since its server was restarted"
                          : "; it does not vote, since quorum-join has not ended");
     report(c, "quorum", value, votes ? ROWLOCK_FINE : ROWLOCK_BAD,
            "run `rowlock quorum-join` with the URLs of all members");

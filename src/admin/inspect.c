@@ -68,7 +68,7 @@ int rlk_refuse_objects(rowlock_db *db, int64_t version)
 int rlk_advise_denied(rowlock_db *db, int result)
 {
     size_t used = strlen(db->error.text);
-    if (result == ROWLOCK_EDENIED && !db->backend->local)
+    if (result == ROWLOCK_EDENIED && !db->driver->local)
         snprintf(db->error.text + used, sizeof db->error.text - used,
                  "; let a DBA run what `rowlock install --print` prints, if the tables are not "
                  "there, and grant what sql/*/install/grants.sql says");

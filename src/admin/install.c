@@ -12,7 +12,7 @@ int rowlock_install_script(rowlock_db *db,
 {
     int result = rlk_need_database(db, rlk_enter(db, "write the script that installs", NULL));
     if (result == ROWLOCK_OK)
-        rlk_write_script(db->backend, db->texts.sql[RLK_STEP_SCHEMA], write, context);
+        rlk_write_script(db->driver, db->texts.sql[RLK_STEP_SCHEMA], write, context);
     return result;
 }
 
@@ -53,7 +53,7 @@ static int install(rowlock_db *db)
     if (result != ROWLOCK_ESCHEMA || db->meta.found)
         return result;
     const char *script = db->texts.sql[RLK_STEP_SCHEMA];
-    struct rlk_ask ask = {.script = script ? script : "", .finds_out = true};
+    struct rlk_ask ask = {.script = script ? script : "", .retryable_if_lost = true};
     if ((result = rlk_ask(db, &ask)) != ROWLOCK_OK ||
         (result = rlk_refuse_objects(db, RLK_LEVEL)) != ROWLOCK_OK)
         return result;

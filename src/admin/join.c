@@ -20,14 +20,14 @@ enum { OLD_ENOUGH_S = 10 };
  * restored, or was away: that says nothing about the other. */
 static bool has_lost(const struct rlk_survey *j, size_t i)
 {
-    const struct rlk_roll *own = &j->roll[i];
-    bool lost = !own->quorum[0] || rlk_roll_is_behind(j->roll, j->count, i);
+    const struct rlk_view *own = &j->view[i];
+    bool lost = !own->quorum[0] || rlk_view_is_behind(j->view, j->count, i);
     for (size_t other = 0; other < j->count && own->self; other++)
         lost = lost ||
-               (strcmp(own->quorum, j->roll[other].quorum) == 0 &&
-                rlk_mark_generation(j->roll[other].mark[i]) == rlk_mark_generation(own->mark[i]) &&
-                !rlk_roll_is_behind(j->roll, j->count, other) &&
-                !rlk_roll_is_witness(j->roll, i, other));
+               (strcmp(own->quorum, j->view[other].quorum) == 0 &&
+                rlk_mark_generation(j->view[other].mark[i]) == rlk_mark_generation(own->mark[i]) &&
+                !rlk_view_is_behind(j->view, j->count, other) &&
+                !rlk_view_is_witness(j->view, i, other));
     return own->known && lost;
 }
 
@@ -219,7 +219,7 @@ static int write_down(struct rlk_survey *j, size_t i, size_t other)
     struct rlk_ask ask = {.step = RLK_STEP_MEMBER,
                           .in = {rowlock_int((int64_t)other + 1), rowlock_int((int64_t)j->count),
                                  rowlock_text(j->quorum), rowlock_int(i == other),
-                                 rowlock_text(j->roll[other].mark[other])}};
+                                 rowlock_text(j->view[other].mark[other])}};
     int result = c->db ? rlk_ask(c->db, &ask) : ROWLOCK_OK;
     return result == ROWLOCK_OK ? ROWLOCK_OK : rlk_survey_fail_of(j, c, result);
 }
@@ -240,7 +240,7 @@ static int admit(struct rlk_survey *j, size_t i)
         if (other != i)
             result = write_down(j, other, i);
     for (size_t other = 0; other < j->count && result == ROWLOCK_OK; other++)
-        if (other != i && j->roll[other].mark[other][0])
+        if (other != i && j->view[other].mark[other][0])
             result = write_down(j, i, other);
     return result == ROWLOCK_OK ? write_down(j, i, i) : result;
 }
@@ -267,11 +267,11 @@ static int new_mark(struct rlk_survey *j, size_t i)
     uint32_t newest = 0;
     int result = draw(j, random);
     for (size_t by = 0; by < j->count; by++) {
-        uint32_t generation = rlk_mark_generation(j->roll[by].mark[i]);
+        uint32_t generation = rlk_mark_generation(j->view[by].mark[i]);
         newest = generation > newest ? generation : newest;
     }
     if (result == ROWLOCK_OK)
-        rlk_mark_write(j->roll[i].mark[i], j->member[i].db->texts.identity, newest + 1, random);
+        rlk_mark_write(j->view[i].mark[i], j->member[i].db->texts.identity, newest + 1, random);
     return result;
 }
 
@@ -281,7 +281,7 @@ static void learn_marks(struct rlk_survey *j)
     for (size_t i = 0; i < j->count; i++)
         for (size_t other = 0; other < j->count && !j->member[i].db; other++)
             if (j->member[other].votes)
-                memcpy(j->roll[i].mark[i], j->roll[other].mark[i], sizeof j->roll[i].mark[i]);
+                memcpy(j->view[i].mark[i], j->view[other].mark[i], sizeof j->view[i].mark[i]);
 }
 
 static int join(struct rlk_survey *j)

@@ -43,11 +43,11 @@ static int take_highest(void *out, const rowlock_value *cells, size_t count)
 
 static int ask(struct rlk_candidate *c)
 {
-    struct rlk_ask roll = {.step = RLK_STEP_NONE};
+    struct rlk_ask view = {.step = RLK_STEP_NONE};
     struct rlk_ask highest = {.step = RLK_STEP_HIGHEST, .read = take_highest, .out = c};
-    rlk_step_members(&roll, c->roll);
-    int result = rlk_ask(c->db, &roll);
-    c->roll->read_us = rlk_now_us();
+    rlk_step_members(&view, c->view);
+    int result = rlk_ask(c->db, &view);
+    c->view->read_us = rlk_now_us();
     return result == ROWLOCK_OK ? rlk_ask(c->db, &highest) : result;
 }
 
@@ -69,7 +69,7 @@ static int open_all(struct rlk_survey *s, const char *const *urls,
     for (size_t i = 0; i < s->count; i++) {
         struct rlk_candidate *c = &s->member[i];
         c->away = (rowlock_error)ROWLOCK_ERROR_INIT;
-        c->roll = &s->roll[i];
+        c->view = &s->view[i];
         int opened = rowlock_db_open(urls[i], options, &c->db, &c->away);
         if (opened == ROWLOCK_OK && (opened = ask(c)) != ROWLOCK_OK) {
             rlk_error_copy(&c->away, &c->db->error);
@@ -103,7 +103,7 @@ static int find_twins(struct rlk_survey *s)
 
 static bool is_behind(const struct rlk_survey *s, size_t i)
 {
-    return rlk_roll_is_behind(s->roll, s->count, i);
+    return rlk_view_is_behind(s->view, s->count, i);
 }
 
 /* Its mark may have moved between two readings. */
@@ -119,7 +119,7 @@ static int read_again(struct rlk_survey *s)
 static bool may_vote(struct rlk_survey *s, size_t i)
 {
     struct rlk_call *why = &s->member[i].why;
-    if (rlk_roll_judge(s->roll, s->count, i, why) != RLK_DONE)
+    if (rlk_view_judge(s->view, s->count, i, why) != RLK_DONE)
         return false;
     if (is_behind(s, i))
         rlk_refuse(why, RLK_SCHEMA, "another member knows a newer mark of it");
@@ -129,16 +129,16 @@ static bool may_vote(struct rlk_survey *s, size_t i)
 const char *rlk_survey_stranger(const struct rlk_survey *s, size_t i)
 {
     const rowlock_db *db = s->member[i].db;
-    const struct rlk_roll *own = &s->roll[i];
+    const struct rlk_view *own = &s->view[i];
     const char *newest = NULL;
     bool elsewhere = (own->quorum[0] && strcmp(own->quorum, s->quorum) != 0) ||
                      (own->self && own->self != i + 1);
     for (size_t by = 0; by < s->count && s->quorum[0]; by++) {
-        const struct rlk_roll *roll = &s->roll[by];
-        uint32_t generation = rlk_mark_generation(roll->mark[i]);
-        if (by != i && strcmp(roll->quorum, s->quorum) == 0 &&
+        const struct rlk_view *view = &s->view[by];
+        uint32_t generation = rlk_mark_generation(view->mark[i]);
+        if (by != i && strcmp(view->quorum, s->quorum) == 0 &&
             generation > (newest ? rlk_mark_generation(newest) : 0))
-            newest = roll->mark[i];
+            newest = view->mark[i];
     }
     return db && !elsewhere && newest && !rlk_mark_is_of(newest, db->texts.identity) ? newest
                                                                                      : NULL;
@@ -158,23 +158,23 @@ static void doubt_strangers(struct rlk_survey *s)
 static int look(struct rlk_survey *s)
 {
     for (size_t i = 0; i < s->count; i++) {
-        const struct rlk_roll *roll = &s->roll[i];
+        const struct rlk_view *view = &s->view[i];
         struct rlk_candidate *c = &s->member[i];
         c->votes = may_vote(s, i);
-        if (!roll->self)
+        if (!view->self)
             continue;
-        if (roll->self != i + 1 || roll->members != s->count)
+        if (view->self != i + 1 || view->members != s->count)
             return rlk_survey_fail(
                 s, ROWLOCK_ESCHEMA,
                 "the database of URL %zu is member %zu of %zu: give the same URLs in the "
                 "same order",
-                i + 1, roll->self, roll->members);
+                i + 1, view->self, view->members);
         s->voters += c->votes;
-        if (s->quorum[0] && strcmp(s->quorum, roll->quorum) != 0)
+        if (s->quorum[0] && strcmp(s->quorum, view->quorum) != 0)
             return rlk_survey_fail(s, ROWLOCK_ESCHEMA,
                                    "member %zu is of another quorum (%s, not %s)", i + 1,
-                                   roll->quorum, s->quorum);
-        rlk_copy_text(s->quorum, sizeof s->quorum, roll->quorum, strlen(roll->quorum));
+                                   view->quorum, s->quorum);
+        rlk_copy_text(s->quorum, sizeof s->quorum, view->quorum, strlen(view->quorum));
     }
     s->is_new = !s->quorum[0];
     doubt_strangers(s);

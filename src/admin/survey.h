@@ -11,7 +11,7 @@ struct rlk_candidate {
     rowlock_db *db;
     /* Why it cannot be reached or used. */
     rowlock_error away;
-    struct rlk_roll *roll;
+    struct rlk_view *view;
     /* The highest token, the longest lease, and how long the server runs. */
     int64_t token, lease_us, runs_s;
     bool votes;
@@ -25,7 +25,7 @@ struct rlk_candidate {
 struct rlk_survey {
     struct rlk_candidate member[RLK_MEMBERS_MOST];
     /* What each of them knows. */
-    struct rlk_roll roll[RLK_MEMBERS_MOST];
+    struct rlk_view view[RLK_MEMBERS_MOST];
     /* majority, and members that vote, and that can be reached */
     size_t count, majority, voters, there;
     /* "": no member knows of one. */

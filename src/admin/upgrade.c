@@ -98,7 +98,7 @@ static enum rlk_class ask_unless(rowlock_db *db, struct rlk_call *call, const st
     struct rlk_query query = {
         .step = RLK_STEP_NONE, .sql = u->block.unless.text, .each = note_row, .context = done};
     *done = false;
-    return query.sql ? db->backend->query(db->conn, call, &query) : RLK_DONE;
+    return query.sql ? db->driver->query(db->conn, call, &query) : RLK_DONE;
 }
 
 /* Another upgrade may have been faster: then the statement fails, and all is well. */
@@ -109,7 +109,7 @@ static enum rlk_class run_block(rowlock_db *db, struct rlk_call *call, struct rl
     if (class != RLK_DONE || u->was_done || u->options.dry_run)
         return class;
     u->changed = true;
-    class = db->backend->script(db->conn, call, u->block.sql.text);
+    class = db->driver->script(db->conn, call, u->block.sql.text);
     if (class == RLK_DONE || class == RLK_CONTENTION || class == RLK_UNSENT ||
         class == RLK_UNCERTAIN)
         return class;
@@ -132,7 +132,7 @@ static int tell(rowlock_db *db, const struct upgrading *u, bool done)
     if (!u->options.each)
         return ROWLOCK_OK;
     if (u->options.dry_run)
-        rlk_write_script(db->backend, u->block.sql.text, write_text, &shell);
+        rlk_write_script(db->driver, u->block.sql.text, write_text, &shell);
     const rowlock_upgrade_step step = {.what = u->block.what.text,
                                        .sql = shell.text ? shell.text : u->block.sql.text,
                                        .done = done,
@@ -184,7 +184,7 @@ static int do_block(rowlock_db *db, struct upgrading *u)
                               .run = run_block,
                               .out = u,
                               .contention_us = 1,
-                              .finds_out = true};
+                              .retryable_if_lost = true};
         int result = rlk_ask(db, &ask);
         if (result == ROWLOCK_OK)
             return u->was_done ? ROWLOCK_OK : tell(db, u, !u->options.dry_run);
@@ -342,7 +342,7 @@ static int remake_routines(rowlock_db *db, struct upgrading *u)
          sql += length) {
         struct routine r = {0};
         length = rlk_statement_length(sql);
-        if (!find_routine(sql, length, db->backend->quote, &r) || !is_wanted(db, u, &r))
+        if (!find_routine(sql, length, db->driver->quote, &r) || !is_wanted(db, u, &r))
             continue;
         if (u->blind)
             return rlk_fail(db, ROWLOCK_EDENIED,

@@ -8,8 +8,8 @@
 /* Connections of a pool. */
 enum { RLK_POOL_MOST = 64 };
 
-/* backends.c */
-const struct rlk_backend *rlk_backend_find(const char *scheme, bool *known);
+/* drivers.c */
+const struct rlk_driver *rlk_driver_find(const char *scheme, bool *known);
 
 /* open.c */
 /* rowlock_db_open() without connecting. The first step connects. */
@@ -24,7 +24,7 @@ int rlk_db_finish(rowlock_db **out, rowlock_db *db, int result, rowlock_error *e
 int rlk_keeper_open_with(rowlock_db *db, rowlock_keeper **out, rowlock_error *err);
 
 /* Gives a new handle its driver. */
-int rlk_db_use(rowlock_db *db, const struct rlk_backend *backend);
+int rlk_db_use(rowlock_db *db, const struct rlk_driver *driver);
 /* Connects it. */
 int rlk_db_connect(rowlock_db *db);
 

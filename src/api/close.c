@@ -20,7 +20,7 @@ static void release_pool(rowlock_pool *pool)
         return;
     for (size_t i = 0; i < pool->count; i++)
         rlk_db_free(pool->connections[i].db);
-    rlk_db_free(pool->ear.db);
+    rlk_db_free(pool->listener.db);
     rlk_pool_free(pool);
 }
 

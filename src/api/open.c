@@ -73,10 +73,10 @@ int rlk_db_finish(rowlock_db **out, rowlock_db *db, int result, rowlock_error *e
     return result;
 }
 
-int rlk_db_use(rowlock_db *db, const struct rlk_backend *backend)
+int rlk_db_use(rowlock_db *db, const struct rlk_driver *driver)
 {
-    db->backend = backend;
-    db->conn = rlk_alloc(db->port ? db->port->state_size : backend->conn_size);
+    db->driver = driver;
+    db->conn = rlk_alloc(db->port ? db->port->state_size : driver->conn_size);
     return db->conn ? ROWLOCK_OK : rlk_fail(db, ROWLOCK_ENOMEM, "out of memory");
 }
 
@@ -87,17 +87,17 @@ int rlk_db_connect(rowlock_db *db)
     return class == RLK_DONE ? ROWLOCK_OK : rlk_fail_class(db, class, &call);
 }
 
-static int use_backend(rowlock_db *db, const char *scheme)
+static int use_driver(rowlock_db *db, const char *scheme)
 {
     bool known;
-    const struct rlk_backend *backend = rlk_backend_find(scheme, &known);
-    if (!backend && known)
+    const struct rlk_driver *driver = rlk_driver_find(scheme, &known);
+    if (!driver && known)
         return rlk_fail(db, ROWLOCK_EUNSUPPORTED, "this build of rowlock has no driver for %s",
                         scheme);
-    if (!backend)
+    if (!driver)
         return rlk_fail(db, ROWLOCK_EINVAL,
                         "the URL must begin with postgresql://, mysql://, mariadb:// or sqlite:");
-    return rlk_db_use(db, backend);
+    return rlk_db_use(db, driver);
 }
 
 static int take_url(rowlock_db *db, const char *url)
@@ -105,7 +105,7 @@ static int take_url(rowlock_db *db, const char *url)
     char scheme[16];
     if (!url || !rlk_url_scheme(url, scheme, sizeof scheme))
         scheme[0] = '\0';
-    int result = use_backend(db, scheme);
+    int result = use_driver(db, scheme);
     if (result != ROWLOCK_OK)
         return result;
     struct rlk_url_own own = {0};
@@ -191,7 +191,7 @@ static int adopt(rowlock_db **out, const char *scheme, void *vendor,
     if (result == ROWLOCK_OK && !vendor)
         result = rlk_fail(db, ROWLOCK_EINVAL, "the connection to adopt is NULL");
     if (result == ROWLOCK_OK)
-        result = use_backend(db, scheme);
+        result = use_driver(db, scheme);
     if (result == ROWLOCK_OK) {
         struct rlk_call call = {.deadline_us = rlk_now_us() + db->statement_us,
                                 .where = RLK_EITHER};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Pauses after failures, with jitter, which a cancel can end. No other file of core sleeps.
- * lock/queue.c decides when a waiter looks at the lock again. */
+ * Pauses that a cancel can end. No other file of the library waits for a time. How long they are:
+ * pause.c, and lock/queue.c for a waiter. */
 #include "base/wait.h"
 #include "base/base.h"
 #include "base/alarm.h"

@@ -29,7 +29,7 @@ struct rlk_waiting {
     bool longer;
     /* How many handles of the same pool look at their locks from time to time. 0: it has no
      * pool. */
-    size_t crowd;
+    size_t lookers;
     /* Another handle of that pool is before this one in the same queue, and looks for both. */
     atomic_bool behind;
     /* The state of the random numbers. */

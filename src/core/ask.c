@@ -143,7 +143,7 @@ static int give_up(rowlock_db *db, struct rlk_ask *ask, enum rlk_class class,
     ask->contended = class == RLK_CONTENTION;
     int result = rlk_fail_class(db, class, call);
     if (class == RLK_UNCERTAIN && result == ROWLOCK_EUNCERTAIN)
-        db->error.retryable = ask->finds_out;
+        db->error.retryable = ask->retryable_if_lost;
     seconds_away(db, away);
     if (garbled >= RLK_GARBLED_MOST)
         add(db,

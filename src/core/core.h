@@ -181,8 +181,9 @@ struct rlk_ask {
     /* Set for a waiter: it reconnects until then, even if reconnect_ms ends earlier, and
      * rowlock_cancel() ends its pauses. The result is CANCELLED then. */
     int64_t patient_until_us;
-    /* The same call finds out later what a lost answer was about, or does the same again. */
-    bool finds_out;
+    /* After a lost answer the caller may do the same call again: it finds out what the first one
+     * did, or does the same again. */
+    bool retryable_if_lost;
     /* It is sent for a quorum, so its members may grant locks. */
     bool of_quorum;
     /* A try whose answer was lost may meet its own grant in flight. It is sent again then. */

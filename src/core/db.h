@@ -72,7 +72,7 @@ struct rowlock_db {
     /* The process that opened it. */
     pid_t pid;
     /* The driver. Behind a port: that of its databases. */
-    const struct rlk_backend *backend;
+    const struct rlk_driver *driver;
     /* NULL: it has a connection of its own. */
     const struct rlk_port *port;
     /* The port's. */
@@ -141,7 +141,7 @@ struct rowlock_db {
 /* True in the process that opened it. While a started acquire runs, only in its thread. */
 bool rlk_is_ours(const rowlock_db *db);
 /* A thread of ours begins or ends to use a connection that another thread has opened. */
-void rlk_use_in_thread(const struct rlk_backend *backend, bool begins);
+void rlk_use_in_thread(const struct rlk_driver *backend, bool begins);
 /* Each public call begins here. It sets the action of the error. EMISUSE: the handle is not valid,
  * or rlk_is_ours() is false. */
 int rlk_enter(rowlock_db *db, const char *verb, const char *name);

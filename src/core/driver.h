@@ -370,7 +370,7 @@ enum rlk_packing { RLK_ARRAYS, RLK_JSON, RLK_SINGLY };
  *     over another connection, except during such a transaction.
  *   - An operation is not NULL, takes one round trip, and blocks no longer than call->deadline_us.
  *     Exceptions are named below. */
-struct rlk_backend {
+struct rlk_driver {
     /* "postgres": also the name of the folder under sql/. */
     const char *name;
     /* The URL schemes. The last is followed by NULL. */

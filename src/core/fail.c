@@ -72,7 +72,7 @@ static const char *advice_of(const rowlock_db *db, const struct meaning *m,
                              const struct rlk_call *call)
 {
     bool needless = (m->class == RLK_SCHEMA && db->port && db->port->advises) ||
-                    (m->class == RLK_READONLY && db->backend->local);
+                    (m->class == RLK_READONLY && db->driver->local);
     if (needless)
         return "";
     if (m->class == RLK_CONTENTION && m->retryable && call->late)

@@ -15,7 +15,7 @@ bool rlk_is_ours(const rowlock_db *db)
     return db->pid == getpid() && (!db->working || inside);
 }
 
-void rlk_use_in_thread(const struct rlk_backend *backend, bool begins)
+void rlk_use_in_thread(const struct rlk_driver *backend, bool begins)
 {
     if (backend->use_in_thread)
         backend->use_in_thread(begins);

@@ -17,7 +17,7 @@ enum rlk_class rlk_learn_names(rowlock_db *db, const struct rlk_hello *hello)
                       strlen(hello->schema));
     if (db->port || db->texts.sql[RLK_STEP_META])
         return RLK_DONE;
-    return rlk_texts_fill(&db->texts, db->backend) == 0 ? RLK_DONE : RLK_NOMEM;
+    return rlk_texts_fill(&db->texts, db->driver) == 0 ? RLK_DONE : RLK_NOMEM;
 }
 
 void rlk_disconnect(rowlock_db *db, bool in_child)
@@ -25,9 +25,9 @@ void rlk_disconnect(rowlock_db *db, bool in_child)
     if (db->link != RLK_NEW && db->port)
         db->port->close(db, in_child);
     else if (db->link != RLK_NEW)
-        db->backend->close(db->conn, in_child);
+        db->driver->close(db->conn, in_child);
     db->link = RLK_NEW;
-    memset(db->conn, 0, db->port ? db->port->state_size : db->backend->conn_size);
+    memset(db->conn, 0, db->port ? db->port->state_size : db->driver->conn_size);
 }
 
 void rlk_lose(rowlock_db *db)
@@ -54,7 +54,7 @@ enum rlk_class rlk_adopt(rowlock_db *db, struct rlk_call *call, void *vendor)
     struct rlk_hello hello = {0};
     db->adopted = true;
     db->link = RLK_BROKEN;
-    enum rlk_class class = db->backend->adopt(db->conn, call, vendor, &db->texts, &hello);
+    enum rlk_class class = db->driver->adopt(db->conn, call, vendor, &db->texts, &hello);
     if (class == RLK_DONE)
         class = rlk_learn_names(db, &hello);
     if (class == RLK_DONE)
@@ -72,7 +72,7 @@ enum rlk_class rlk_connect(rowlock_db *db, struct rlk_call *call)
     bool again = db->target.known;
     enum rlk_class class = db->port
                                ? db->port->open(db, call, &hello)
-                               : db->backend->open(db->conn, call, &db->target, &db->texts, &hello);
+                               : db->driver->open(db->conn, call, &db->target, &db->texts, &hello);
     /* Connecting changes nothing, so its end is never uncertain. */
     if (class == RLK_UNCERTAIN)
         class = RLK_UNSENT;
@@ -132,7 +132,7 @@ static enum rlk_class choose_texts(rowlock_db *db, struct rlk_call *call, bool a
         rlk_diag_set(call, 0, NULL, "the tables have been upgraded");
         return RLK_UNSENT;
     }
-    return rlk_texts_choose(&db->texts, db->backend, before) == 0 ? RLK_DONE : RLK_NOMEM;
+    return rlk_texts_choose(&db->texts, db->driver, before) == 0 ? RLK_DONE : RLK_NOMEM;
 }
 
 /* anew: the connection is new, and no step was sent on it. */

@@ -51,7 +51,7 @@ enum rlk_class rlk_many_send(rowlock_db *db, struct rlk_call *call, enum rlk_ste
                              struct rlk_many *m, rlk_cells_fn *read, void *out)
 {
     struct rlk_ask ask = {.step = step, .read = read, .out = out};
-    bool written = m->count == 0 || end_rows(m, db->backend->packing);
+    bool written = m->count == 0 || end_rows(m, db->driver->packing);
     memcpy(ask.in, m->in, sizeof ask.in);
     enum rlk_class class = written ? rlk_send(db, call, &ask) : RLK_NOMEM;
     m->changed = ask.changed;

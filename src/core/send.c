@@ -77,7 +77,7 @@ static enum rlk_class send_step(rowlock_db *db, struct rlk_call *call, struct rl
         return rlk_refuse(call, RLK_UNSUPPORTED, "this database has no such step");
     rlk_ask_begin(db, ask);
     arrange(&db->texts, ask->step, ask->in, values);
-    enum rlk_class class = db->backend->query(db->conn, call, &query);
+    enum rlk_class class = db->driver->query(db->conn, call, &query);
     ask->changed = query.changed;
     return rlk_ask_end(db, call, ask, class, query.counted);
 }
@@ -100,13 +100,13 @@ static enum rlk_class send_query(rowlock_db *db, struct rlk_call *call, struct r
     if (ask->restart)
         ask->restart(ask->query->context);
     db->stats.round_trips++;
-    return db->backend->query(db->conn, call, ask->query);
+    return db->driver->query(db->conn, call, ask->query);
 }
 
 static enum rlk_class frame(rowlock_db *db, struct rlk_call *call, enum rlk_frame what)
 {
     db->stats.round_trips += what != RLK_LOOK;
-    return db->backend->frame(db->conn, call, what);
+    return db->driver->frame(db->conn, call, what);
 }
 
 /* The facts are only read, so a lost answer has changed nothing. */
@@ -116,7 +116,7 @@ static enum rlk_class send_facts(rowlock_db *db, struct rlk_call *call, struct r
     if (db->texts.sql[ask->step])
         class = send_step(db, call, ask);
     if (class == RLK_DONE)
-        class = db->backend->facts(db->conn, call, ask->facts);
+        class = db->driver->facts(db->conn, call, ask->facts);
     return class == RLK_UNCERTAIN ? RLK_UNSENT : class;
 }
 
@@ -129,7 +129,7 @@ enum rlk_class rlk_send(rowlock_db *db, struct rlk_call *call, struct rlk_ask *a
     if (ask->query)
         return send_query(db, call, ask);
     if (ask->script)
-        return db->backend->script(db->conn, call, ask->script);
+        return db->driver->script(db->conn, call, ask->script);
     if (ask->facts)
         return send_facts(db, call, ask);
     if (ask->frame)
@@ -160,7 +160,7 @@ bool rlk_tell(rowlock_db *db, enum rlk_where where, enum rlk_news news,
     struct rlk_call ignored = {.deadline_us = rlk_now_us() + db->statement_us, .where = where};
     if (db->port)
         return db->port->note(db, &ignored, news, request, number);
-    return db->backend->note && db->backend->note(db->conn, &ignored, news, request, number);
+    return db->driver->note && db->driver->note(db->conn, &ignored, news, request, number);
 }
 
 enum rlk_class rlk_begin(rowlock_db *db, struct rlk_call *call, bool *begun)

@@ -228,7 +228,7 @@ static size_t number_of(struct rlk_order *order, uint8_t from, bool numbered)
 }
 
 /* Replaces each parameter by a marker, in place: a marker is never longer. */
-static void mark(char *text, const struct rlk_step_info *step, const struct rlk_backend *backend,
+static void mark(char *text, const struct rlk_step_info *step, const struct rlk_driver *driver,
                  struct rlk_order *order)
 {
     char *out = text;
@@ -244,13 +244,13 @@ static void mark(char *text, const struct rlk_step_info *step, const struct rlk_
         size_t before = (size_t)(word - 1 - from);
         memmove(out, from, before);
         out += before;
-        size_t number = number_of(order, (uint8_t)index, backend->numbered);
+        size_t number = number_of(order, (uint8_t)index, driver->numbered);
         if (own)
             order->own = (uint8_t)number;
-        *out++ = backend->marker;
-        if (backend->numbered && number > 9)
+        *out++ = driver->marker;
+        if (driver->numbered && number > 9)
             *out++ = (char)('0' + number / 10);
-        if (backend->numbered)
+        if (driver->numbered)
             *out++ = (char)('0' + number % 10);
         from = word + length + 1;
     }
@@ -268,40 +268,40 @@ static const char *find_before(const struct rlk_dialect *dialect, enum rlk_step 
 }
 
 static char *text_of(const struct rlk_dialect *dialect, enum rlk_step step, const char *source,
-                     struct rlk_texts *texts, const struct rlk_backend *backend)
+                     struct rlk_texts *texts, const struct rlk_driver *driver)
 {
     /* The braces of a template mean other things. */
     if (rlk_steps[step].is & RLK_TEMPLATE)
-        return qualify(source, texts, backend->quote, dialect->local_bodies);
+        return qualify(source, texts, driver->quote, dialect->local_bodies);
     char *whole = rlk_alloc(room_for(dialect, &rlk_steps[step], source));
     if (!whole)
         return NULL;
     include(dialect, &rlk_steps[step], source, whole);
-    char *text = qualify(whole, texts, backend->quote, dialect->local_bodies);
+    char *text = qualify(whole, texts, driver->quote, dialect->local_bodies);
     rlk_free(whole);
     texts->order[step] = (struct rlk_order){0};
     if (text)
-        mark(text, &rlk_steps[step], backend, &texts->order[step]);
+        mark(text, &rlk_steps[step], driver, &texts->order[step]);
     return text;
 }
 
-int rlk_texts_fill(struct rlk_texts *texts, const struct rlk_backend *backend)
+int rlk_texts_fill(struct rlk_texts *texts, const struct rlk_driver *driver)
 {
-    const struct rlk_dialect *dialect = rlk_dialect_find(backend->name);
+    const struct rlk_dialect *dialect = rlk_dialect_find(driver->name);
     for (int step = RLK_STEP_NONE + 1; step < RLK_STEP_COUNT; step++) {
         const char *source = find_text(dialect, rlk_steps[step].name, strlen(rlk_steps[step].name));
         if (!source)
             continue;
-        texts->sql[step] = text_of(dialect, (enum rlk_step)step, source, texts, backend);
+        texts->sql[step] = text_of(dialect, (enum rlk_step)step, source, texts, driver);
         if (!texts->sql[step])
             return -1;
     }
     return 0;
 }
 
-int rlk_texts_choose(struct rlk_texts *texts, const struct rlk_backend *backend, bool before)
+int rlk_texts_choose(struct rlk_texts *texts, const struct rlk_driver *driver, bool before)
 {
-    const struct rlk_dialect *dialect = rlk_dialect_find(backend->name);
+    const struct rlk_dialect *dialect = rlk_dialect_find(driver->name);
     for (int step = RLK_STEP_NONE + 1; step < RLK_STEP_COUNT; step++) {
         const char *name = rlk_steps[step].name;
         const char *source = find_before(dialect, (enum rlk_step)step);
@@ -309,7 +309,7 @@ int rlk_texts_choose(struct rlk_texts *texts, const struct rlk_backend *backend,
             continue;
         if (!before)
             source = find_text(dialect, name, strlen(name));
-        char *text = text_of(dialect, (enum rlk_step)step, source, texts, backend);
+        char *text = text_of(dialect, (enum rlk_step)step, source, texts, driver);
         if (!text)
             return -1;
         rlk_free(texts->sql[step]);
@@ -344,11 +344,11 @@ size_t rlk_statement_length(const char *text)
 }
 
 /* The blank separates the delimiter from the end of a comment. */
-void rlk_write_script(const struct rlk_backend *backend, const char *sql,
+void rlk_write_script(const struct rlk_driver *driver, const char *sql,
                       int (*write)(void *context, const char *sql, size_t length), void *context)
 {
     static const char begin[] = "DELIMITER //\n", over[] = " //\n", end[] = "DELIMITER ;\n";
-    const bool delimiters = rlk_dialect_find(backend->name)->delimiters;
+    const bool delimiters = rlk_dialect_find(driver->name)->delimiters;
     bool stopped = delimiters && write(context, begin, sizeof begin - 1) != 0;
     size_t length = 0;
     for (; *sql && !stopped; sql += length) {

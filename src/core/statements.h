@@ -23,15 +23,15 @@ struct rlk_dialect {
 /* NULL: there is no dialect of this name. */
 const struct rlk_dialect *rlk_dialect_find(const char *name);
 
-/* Fills texts->sql for this backend from texts->schema and texts->prefix. -1: out of memory. */
-int rlk_texts_fill(struct rlk_texts *texts, const struct rlk_backend *backend);
+/* Fills texts->sql for this driver from texts->schema and texts->prefix. -1: out of memory. */
+int rlk_texts_fill(struct rlk_texts *texts, const struct rlk_driver *driver);
 void rlk_texts_clear(struct rlk_texts *texts);
 /* Changes the texts of the steps that have a file <step>_before.sql. before: they get the text of
  * that file. Otherwise they get their own. -1: out of memory. */
-int rlk_texts_choose(struct rlk_texts *texts, const struct rlk_backend *backend, bool before);
+int rlk_texts_choose(struct rlk_texts *texts, const struct rlk_driver *driver, bool before);
 
 /* Writes statements for the database's own shell. write returns nonzero to stop. */
-void rlk_write_script(const struct rlk_backend *backend, const char *sql,
+void rlk_write_script(const struct rlk_driver *driver, const char *sql,
                       int (*write)(void *context, const char *sql, size_t length), void *context);
 
 #endif

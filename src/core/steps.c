@@ -234,7 +234,7 @@ void rlk_step_acquire(const rowlock_db *db, struct rlk_ask *ask, struct rlk_tryi
         *last = next;
         return;
     }
-    if (db->backend->local && sql[RLK_STEP_LOOK]) {
+    if (db->driver->local && sql[RLK_STEP_LOOK]) {
         rlk_step_look(next, t);
         *last = next;
         last = &next->first;

@@ -347,7 +347,7 @@ static enum rlk_class remove_rows(rowlock_db *db, struct rlk_call *call,
         const struct rlk_row *row = rlk_item(&sweep->rows, i);
         const rowlock_value key[] = {rowlock_int(row->slot), rowlock_int(row->token),
                                      rowlock_text(row->name)};
-        rlk_many_add(&m, key, db->backend->packing);
+        rlk_many_add(&m, key, db->driver->packing);
     }
     enum rlk_class class = rlk_many_send(db, call, RLK_STEP_SWEEP_KEYS, &m, NULL, NULL);
     *removed = m.changed;

@@ -55,7 +55,7 @@ static enum rlk_class renew_packed(rowlock_db *db, struct rlk_call *call, struct
     for (size_t i = 0; i < r->count; i++) {
         rowlock_value row[5];
         lease_values(&r->leases[i], row);
-        rlk_many_add(&m, row, db->backend->packing);
+        rlk_many_add(&m, row, db->driver->packing);
     }
     return rlk_many_send(db, call, RLK_STEP_RENEW_ALL, &m, read_renewed, r);
 }
@@ -63,7 +63,7 @@ static enum rlk_class renew_packed(rowlock_db *db, struct rlk_call *call, struct
 static enum rlk_class run_renew_all(rowlock_db *db, struct rlk_call *call, struct rlk_ask *ask)
 {
     struct rlk_renewing *r = ask->out;
-    bool singly = db->backend->packing == RLK_SINGLY;
+    bool singly = db->driver->packing == RLK_SINGLY;
     for (size_t i = 0; i < r->count; i++)
         r->leases[i].renewed = false;
     r->now_us = 0;
@@ -123,7 +123,7 @@ static enum rlk_class acquire_packed(rowlock_db *db, struct rlk_call *call,
         const struct rlk_request *request = &a->requests[i];
         const rowlock_value row[] = {rowlock_text(request->name), rowlock_text(request->owner),
                                      rowlock_int(request->number), rowlock_int(request->ticket)};
-        rlk_many_add(&m, row, db->backend->packing);
+        rlk_many_add(&m, row, db->driver->packing);
     }
     enum rlk_class class = rlk_many_send(db, call, RLK_STEP_ACQUIRE_ALL, &m, read_granted, a);
     if (class == RLK_DONE && a->refused == 0 && a->granted < a->count)
@@ -195,7 +195,7 @@ static enum rlk_class check_own(struct rlk_call *call, const struct rlk_ask *ask
 static enum rlk_class run_acquire_all(rowlock_db *db, struct rlk_call *call, struct rlk_ask *ask)
 {
     struct rlk_trying_all *a = ask->out;
-    bool singly = db->backend->packing == RLK_SINGLY;
+    bool singly = db->driver->packing == RLK_SINGLY;
     memset(a->grants, 0, a->count * sizeof *a->grants);
     a->granted = a->refused = a->which = 0;
     enum rlk_class class = singly ? acquire_singly(db, call, a) : acquire_packed(db, call, a);

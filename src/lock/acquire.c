@@ -19,7 +19,7 @@ enum { MANY_MAX = 1000 };
 static void begin_ticket(struct rlk_queue *q, struct rlk_ask *ask)
 {
     rowlock_db *db = q->a->db;
-    *ask = (struct rlk_ask){.patient_until_us = q->a->until_us, .finds_out = true};
+    *ask = (struct rlk_ask){.patient_until_us = q->a->until_us, .retryable_if_lost = true};
     db->standing = &q->lock->ticket;
     rlk_ticket_keep(db, &q->lock->ticket, q->request->number);
     q->lock->ticket.lease_us = q->lease_us;
@@ -75,7 +75,7 @@ static enum rlk_wakeup listen(struct rlk_queue *q, int *losses)
     enum rlk_wakeup wakeup = RLK_NO_WAKEUPS;
     enum rlk_class class =
         db->port ? db->port->await(db, &call, q->request, &wakeup)
-                 : db->backend->await(db->conn, &call, q->request, db->waiting.wake[0], &wakeup);
+                 : db->driver->await(db->conn, &call, q->request, db->waiting.wake[0], &wakeup);
     if (class == RLK_DONE)
         return wakeup;
     rlk_lose(db);

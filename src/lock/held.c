@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * A lock that is held: what each answer of the database means for it, and what its holder can ask
- * of its lease. try.c acquires a lock. core/ask.c sends the steps. */
+ * of its lease. acquire.c acquires a lock. core/ask.c sends the steps. */
 #include "base/ident.h"
 #include "base/options.h"
 #include "lock/keeper.h"
@@ -110,7 +110,7 @@ void rlk_renew_begin(rowlock_lock *lock, struct rlk_renewal *r, int64_t ttl_us,
                      int64_t patient_until_us)
 {
     r->held = rlk_held_of(lock);
-    r->ask = (struct rlk_ask){.patient_until_us = patient_until_us, .finds_out = true};
+    r->ask = (struct rlk_ask){.patient_until_us = patient_until_us, .retryable_if_lost = true};
     rlk_step_renew(&r->ask, &r->held, ttl_us, &r->answer);
     r->ttl_us = ttl_us;
     r->asked_us = rlk_now_us();
@@ -191,7 +191,7 @@ int rowlock_verify(rowlock_lock *lock)
 static int set_note(rowlock_lock *lock, const char *text)
 {
     struct rlk_held held = rlk_held_of(lock);
-    struct rlk_ask ask = {.finds_out = true};
+    struct rlk_ask ask = {.retryable_if_lost = true};
     struct rlk_verified verified = {0};
     rlk_step_note(&ask, &held, text);
     int result = rlk_ask(lock->db, &ask);
@@ -256,7 +256,7 @@ static int release_grant(rowlock_lock *lock, int64_t worth_until_us)
 {
     rlk_entry_stop(lock);
     struct rlk_held held = rlk_held_of(lock);
-    struct rlk_ask ask = {.worth_until_us = worth_until_us, .finds_out = true};
+    struct rlk_ask ask = {.worth_until_us = worth_until_us, .retryable_if_lost = true};
     rlk_step_release(&ask, &held);
     int result = rlk_ask(lock->db, &ask);
     if (ask.was_uncertain)

@@ -316,7 +316,7 @@ static void free_quitters(rowlock_keeper *k)
 static void *keep(void *context)
 {
     rowlock_keeper *k = context;
-    rlk_use_in_thread(k->db->backend, true);
+    rlk_use_in_thread(k->db->driver, true);
     pthread_mutex_lock(&k->mutex);
     while (!k->stop) {
         free_quitters(k);
@@ -333,7 +333,7 @@ static void *keep(void *context)
         k->wake_us = 0;
     }
     pthread_mutex_unlock(&k->mutex);
-    rlk_use_in_thread(k->db->backend, false);
+    rlk_use_in_thread(k->db->driver, false);
     return NULL;
 }
 

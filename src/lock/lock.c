@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The handle of a lock: opening it, and what it tells without a round trip. try.c acquires the
- * lock, held.c has what follows. */
+ * The handle of a lock: opening it, and what it tells without a round trip. acquire.c acquires
+ * the lock, held.c has what follows. */
 #include "lock/lock.h"
 #include "base/ident.h"
 #include "base/options.h"

@@ -29,7 +29,7 @@ enum {
     /* So long after the end of the holder's lease, one look is enough. */
     LEASE_END_SLACK_US = 2000,
     /* In a pool, the time between two common looks is at least this for each handle that looks. */
-    CROWD_US = 250
+    LOOKER_US = 250
 };
 
 int64_t rlk_poll_pause_us;
@@ -57,9 +57,9 @@ static void note_ahead(struct rlk_queue *q, int64_t ahead, int64_t now_us)
 }
 
 /* Handles that look in the same pool, this one among them. 0: it has no pool. */
-static int64_t crowd(const struct rlk_queue *q)
+static int64_t lookers(const struct rlk_queue *q)
 {
-    return (int64_t)q->a->db->waiting.crowd;
+    return (int64_t)q->a->db->waiting.lookers;
 }
 
 /* What the handles of a pool do at common moments goes together in one statement. */
@@ -88,7 +88,7 @@ static int64_t pause_unwoken(const struct rlk_queue *q, int64_t now_us)
     int64_t stands_us = now_us - q->since_us;
     int64_t pause_us = between(FASTEST_US, stands_us / PATIENCE, SLOWEST_US);
     int64_t half_us = q->step_us * q->ahead / 2;
-    if (q->ahead == 0 || crowd(q))
+    if (q->ahead == 0 || lookers(q))
         return pause_us;
     int64_t most_us = least(pause_us * (1 + q->ahead), q->ahead > FAR ? FAR_US : SAFETY_US);
     return between(FASTEST_US, half_us > stands_us ? half_us : stands_us, most_us);
@@ -98,8 +98,9 @@ static int64_t pause_unwoken(const struct rlk_queue *q, int64_t now_us)
  * pool they do, the less often the more they are. */
 static int64_t moment_after(struct rlk_queue *q, int64_t now_us, int64_t pause_us)
 {
-    int64_t step_us = pause_us < SLOWEST_US ? least(crowd(q) * CROWD_US, SLOWEST_US) : SLOWEST_US;
-    if (!crowd(q))
+    int64_t step_us =
+        pause_us < SLOWEST_US ? least(lookers(q) * LOOKER_US, SLOWEST_US) : SLOWEST_US;
+    if (!lookers(q))
         return now_us + pause_us * 3 / 4 + rlk_jitter(&q->a->db->waiting, pause_us / 2);
     int64_t at_us = common_moment(now_us + pause_us, step_us);
     return at_us > now_us ? at_us : at_us + step_us;
@@ -142,7 +143,7 @@ static enum rlk_act end(struct rlk_queue *q, int result)
     return go(q, OVER, leaves ? RLK_LEAVE : RLK_STOP);
 }
 
-static enum rlk_act pause(struct rlk_queue *q, enum rlk_wakeup wakeup, int64_t now_us);
+static enum rlk_act after_listening(struct rlk_queue *q, enum rlk_wakeup wakeup, int64_t now_us);
 
 /* After taking a ticket we look at once: an earlier release could not wake us. */
 static enum rlk_act look_or_pause(struct rlk_queue *q, int64_t now_us)
@@ -153,8 +154,8 @@ static enum rlk_act look_or_pause(struct rlk_queue *q, int64_t now_us)
     }
     q->wait_until_us = next_look(q, now_us);
     /* In a pool, wake-ups by its other handles come in any case. */
-    bool listens = rlk_is_up(q->a->db) && !(q->unwakeable && !crowd(q));
-    return listens ? go(q, LISTENED, RLK_LISTEN) : pause(q, RLK_NO_WAKEUPS, now_us);
+    bool listens = rlk_is_up(q->a->db) && !(q->unwakeable && !lookers(q));
+    return listens ? go(q, LISTENED, RLK_LISTEN) : after_listening(q, RLK_NO_WAKEUPS, now_us);
 }
 
 /* Without a connection the result is not TIMEOUT, but the error of the ask that reconnects. */
@@ -202,7 +203,7 @@ static enum rlk_act note_ticket(struct rlk_queue *q, int64_t now_us)
     q->request->met = NULL;
     note_ahead(q, position->ahead, now_us);
     q->renew_us = q->asked_us + q->lease_us / 3;
-    if (crowd(q))
+    if (lookers(q))
         q->renew_us = common_moment(q->renew_us, SLOWEST_US);
     q->unwakeable = !position->wakeable;
     return look_for_cycle(q, now_us);
@@ -217,10 +218,10 @@ static void note_loss(struct rlk_queue *q)
 }
 
 /* Nothing has woken us, so the holder is likely to be there. */
-static enum rlk_act wake(struct rlk_queue *q, int64_t now_us)
+static enum rlk_act after_silence(struct rlk_queue *q, int64_t now_us)
 {
     /* We are the first of our pool now, so the pause is another. */
-    if (crowd(q) && now_us < q->wait_until_us) {
+    if (lookers(q) && now_us < q->wait_until_us) {
         q->since_us = now_us;
         return turn(q, now_us);
     }
@@ -233,7 +234,7 @@ static enum rlk_act wake(struct rlk_queue *q, int64_t now_us)
 }
 
 /* Listening has ended so, or is of no use. */
-static enum rlk_act pause(struct rlk_queue *q, enum rlk_wakeup wakeup, int64_t now_us)
+static enum rlk_act after_listening(struct rlk_queue *q, enum rlk_wakeup wakeup, int64_t now_us)
 {
     if (q->lost)
         note_loss(q);
@@ -244,7 +245,7 @@ static enum rlk_act pause(struct rlk_queue *q, enum rlk_wakeup wakeup, int64_t n
         return go(q, TRIED, RLK_TRY);
     }
     if (wakeup == RLK_SILENT)
-        return wake(q, now_us);
+        return after_silence(q, now_us);
     /* The pause was computed for a waiter that gets wake-ups. */
     if (wakeup == RLK_NO_WAKEUPS && !q->unwakeable) {
         q->unwakeable = true;
@@ -286,9 +287,9 @@ enum rlk_act rlk_queue_next(struct rlk_queue *q, int64_t now_us)
     case CYCLED:
         return q->result == ROWLOCK_OK ? look_or_pause(q, now_us) : end(q, q->result);
     case LISTENED:
-        return pause(q, q->wakeup, now_us);
+        return after_listening(q, q->wakeup, now_us);
     case PAUSED:
-        return q->wakeup == RLK_INTERRUPTED ? end(q, ROWLOCK_CANCELLED) : wake(q, now_us);
+        return q->wakeup == RLK_INTERRUPTED ? end(q, ROWLOCK_CANCELLED) : after_silence(q, now_us);
     case TRIED:
         return note_try(q, now_us);
     case OVER:

@@ -35,10 +35,10 @@ static void *work(void *context)
     /* Wait until open_thread() has set db->worker. */
     pthread_mutex_lock(&db->starting);
     pthread_mutex_unlock(&db->starting);
-    rlk_use_in_thread(db->backend, true);
+    rlk_use_in_thread(db->driver, true);
     rlk_action(db, "acquire lock", s->lock->name);
     s->result = rlk_acquire(s->lock, &s->options);
-    rlk_use_in_thread(db->backend, false);
+    rlk_use_in_thread(db->driver, false);
     /* Closing the pipe would not be enough: a forked child may have it open. */
     ssize_t ignored = write(s->done[1], "", 1);
     (void)ignored;

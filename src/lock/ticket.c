@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Giving back the ticket that a lock may have in its queue. lock/queue.c takes tickets. */
+ * Giving back the ticket that a lock may have in its queue. lock/acquire.c takes tickets. */
 #include "lock/lock.h"
 #include "core/ask.h"
 

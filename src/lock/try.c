@@ -178,8 +178,9 @@ static void find_holder(struct rlk_acquiring *a)
 
 void rlk_try_begin(struct rlk_acquiring *a)
 {
-    a->ask = (struct rlk_ask){
-        .contention_us = TRY_CONTENTION_US, .patient_until_us = a->until_us, .finds_out = true};
+    a->ask = (struct rlk_ask){.contention_us = TRY_CONTENTION_US,
+                              .patient_until_us = a->until_us,
+                              .retryable_if_lost = true};
     a->before = a->which;
     a->db->stats.tries++;
     a->one = (struct rlk_trying){.request = a->requests, .grant = a->grants};

@@ -76,7 +76,7 @@ static enum rlk_class run_packed(rowlock_db *db, struct rlk_call *call, struct r
     struct batch *batch = ask->out;
     struct rlk_many m = {.width = batch->slot[0]->given_count};
     for (size_t i = 0; i < batch->count; i++)
-        rlk_many_add(&m, batch->slot[i]->given, db->backend->packing);
+        rlk_many_add(&m, batch->slot[i]->given, db->driver->packing);
     return rlk_many_send(db, call, batch->kind, &m, take_answer, batch);
 }
 
@@ -167,7 +167,7 @@ void rlk_batch_run(struct rlk_pooled *conn, struct rlk_slot *first)
 {
     struct batch batch;
     collect(&batch, first);
-    bool packs = conn->db->backend->packing != RLK_SINGLY;
+    bool packs = conn->db->driver->packing != RLK_SINGLY;
     bool whole = batch.count > 1 || (packs && batch.kind && !goes_alone(first->step));
     if (!whole) {
         run_alone(conn, first);

@@ -34,9 +34,9 @@ static bool begin_to_listen(rowlock_pool *pool, int64_t deadline_us)
     /* The address is the driver's. "": wake-ups cannot reach this connection. */
     struct rlk_ask ask = {.step = RLK_STEP_LISTEN, .read = read_address, .out = address};
     const struct rlk_request anyone = {.number = 1};
-    if (rlk_pool_run(&pool->ear, &call, &ask) != RLK_DONE)
+    if (rlk_pool_run(&pool->listener, &call, &ask) != RLK_DONE)
         return false;
-    rlk_tell(pool->ear.db, RLK_OUTSIDE, RLK_ENQUEUED, &anyone, 1);
+    rlk_tell(pool->listener.db, RLK_OUTSIDE, RLK_ENQUEUED, &anyone, 1);
     set_address(pool, address);
     rlk_waiter_wake_all(pool);
     return true;
@@ -55,13 +55,13 @@ static void heard(void *context, const char *text)
  * can reach this connection. */
 static bool listen_on(rowlock_pool *pool)
 {
-    rowlock_db *db = pool->ear.db;
+    rowlock_db *db = pool->listener.db;
     const struct rlk_request anyone = {.number = 1};
     enum rlk_class class = RLK_DONE;
     enum rlk_wakeup out = RLK_SILENT;
     while (class == RLK_DONE && out != RLK_INTERRUPTED && out != RLK_NO_WAKEUPS) {
         struct rlk_call call = {.deadline_us = rlk_now_us() + LONG_US};
-        class = db->backend->await(db->conn, &call, &anyone, db->waiting.wake[0], &out);
+        class = db->driver->await(db->conn, &call, &anyone, db->waiting.wake[0], &out);
     }
     if (class != RLK_DONE)
         rlk_lose(db);
@@ -71,7 +71,7 @@ static bool listen_on(rowlock_pool *pool)
 static bool must_stop(rowlock_pool *pool)
 {
     pthread_mutex_lock(&pool->mutex);
-    bool stop = pool->ear.stop;
+    bool stop = pool->listener.stop;
     pthread_mutex_unlock(&pool->mutex);
     return stop;
 }
@@ -79,7 +79,7 @@ static bool must_stop(rowlock_pool *pool)
 static void *hear(void *context)
 {
     rowlock_pool *pool = context;
-    rowlock_db *db = pool->ear.db;
+    rowlock_db *db = pool->listener.db;
     rlk_use_in_thread(pool->real, true);
     while (!must_stop(pool)) {
         if (!begin_to_listen(pool, rlk_now_us() + db->target.connect_ms * 1000))
@@ -93,27 +93,27 @@ static void *hear(void *context)
 }
 
 /* The first waiters have no address yet. They are woken when it is there, and take it along. */
-void rlk_ear_address(rowlock_pool *pool, char out[RLK_ADDRESS])
+void rlk_listener_address(rowlock_pool *pool, char out[RLK_ADDRESS])
 {
     pthread_mutex_lock(&pool->mutex);
     if (!pool->ear_begun && pool->texts.sql[RLK_STEP_LISTEN]) {
         pool->ear_begun = true;
-        pool->ear.db->target.heard = heard;
-        pool->ear.db->target.heard_context = pool;
-        pool->ear.has_thread = rlk_thread_start(&pool->ear.thread, hear, pool);
+        pool->listener.db->target.heard = heard;
+        pool->listener.db->target.heard_context = pool;
+        pool->listener.has_thread = rlk_thread_start(&pool->listener.thread, hear, pool);
     }
     memcpy(out, pool->address, RLK_ADDRESS);
     pthread_mutex_unlock(&pool->mutex);
 }
 
-void rlk_ear_close(rowlock_pool *pool)
+void rlk_listener_close(rowlock_pool *pool)
 {
-    if (!pool->ear.has_thread)
+    if (!pool->listener.has_thread)
         return;
     pthread_mutex_lock(&pool->mutex);
-    pool->ear.stop = true;
+    pool->listener.stop = true;
     pthread_mutex_unlock(&pool->mutex);
-    rlk_wake(&pool->ear.db->waiting);
-    pthread_join(pool->ear.thread, NULL);
-    pool->ear.has_thread = false;
+    rlk_wake(&pool->listener.db->waiting);
+    pthread_join(pool->listener.thread, NULL);
+    pool->listener.has_thread = false;
 }

@@ -10,10 +10,10 @@ static void begin(rowlock_pool *pool, rowlock_db *const *dbs)
     rowlock_db *first = dbs[0];
     pool->tag = RLK_POOL_TAG;
     pool->pid = getpid();
-    pool->real = first->backend;
+    pool->real = first->driver;
     pool->takes_writes = first->takes_writes;
     pool->users = 1;
-    pool->most = first->backend->local ? 1 : pool->count;
+    pool->most = first->driver->local ? 1 : pool->count;
     pool->texts = first->texts;
     pool->texts.shared = true;
     pthread_mutex_init(&pool->mutex, NULL);
@@ -26,8 +26,8 @@ static void begin(rowlock_pool *pool, rowlock_db *const *dbs)
         conn->db->texts = pool->texts;
         sem_init(&conn->go, 0, 0);
     }
-    pool->ear = (struct rlk_pooled){.pool = pool, .db = dbs[pool->count]};
-    pool->ear.db->texts = pool->texts;
+    pool->listener = (struct rlk_pooled){.pool = pool, .db = dbs[pool->count]};
+    pool->listener.db->texts = pool->texts;
 }
 
 rowlock_pool *rlk_pool_new(rowlock_db *const *dbs, size_t count, size_t batch)
@@ -73,7 +73,7 @@ bool rlk_pool_leave(rowlock_pool *pool)
     bool last = --pool->users == 0;
     pthread_mutex_unlock(&pool->mutex);
     if (last) {
-        rlk_ear_close(pool);
+        rlk_listener_close(pool);
         rlk_line_stop_threads(pool);
     }
     return last;

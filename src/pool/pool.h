@@ -3,7 +3,8 @@
  *
  * It stands above the core: a handle of the pool has a port (core/port.h) in place of a connection.
  * What must be done alone takes a connection of the pool for itself. A step that many handles may
- * do at once (rlk_many_of()) goes as it is if a connection is idle. Otherwise it waits, and goes
+ * do at once (rlk_many_of()) goes as it is if a connection is idle, and does not take the last one
+ * if it may wait for a row there. Otherwise it waits, and goes
  * together with all others of its kind that wait when a connection becomes free. So nothing waits
  * for a window of time.
  *
@@ -116,7 +117,7 @@ enum { RLK_POOL_BUCKETS = 1024 };
 struct rowlock_pool {
     uint32_t tag;
     pid_t pid;
-    const struct rlk_backend *real;
+    const struct rlk_driver *real;
     struct rlk_texts texts;
     bool takes_writes;
     size_t batch;
@@ -138,7 +139,7 @@ struct rowlock_pool {
     } line[RLK_STEP_COUNT];
     uint64_t numbers;
     /* The connection that hears wake-ups, and its address. "": none reach it. */
-    struct rlk_pooled ear;
+    struct rlk_pooled listener;
     char address[RLK_ADDRESS];
     bool ear_begun;
     /* Handles that wait, and those of them that look: the first of the pool in each queue, and
@@ -198,8 +199,8 @@ enum rlk_wakeup rlk_waiter_wait(rowlock_pool *pool, struct rlk_pool_waiter *w, i
 
 /* listener.c */
 /* The address for a ticket. */
-void rlk_ear_address(rowlock_pool *pool, char out[RLK_ADDRESS]);
-void rlk_ear_close(rowlock_pool *pool);
+void rlk_listener_address(rowlock_pool *pool, char out[RLK_ADDRESS]);
+void rlk_listener_close(rowlock_pool *pool);
 
 /* pool_port.c */
 extern const struct rlk_port rlk_pool_port;

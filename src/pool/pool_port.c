@@ -119,7 +119,7 @@ static enum rlk_class fill_slot(struct handle *h, struct rlk_call *call, const s
     if (!h->spare && !(h->spare = rlk_slot_new()))
         return RLK_NOMEM;
     if (rlk_has_own(ask->step))
-        rlk_ear_address(h->pool, address);
+        rlk_listener_address(h->pool, address);
     h->hears = address[0] != '\0';
     if (!rlk_slot_fill(h->slot, call, ask, kind, kind ? address : NULL))
         return rlk_refuse(call, RLK_INVALID, "a text is too long");

@@ -85,7 +85,7 @@ void rlk_waiter_begin(rowlock_pool *pool, struct rlk_pool_waiter *w,
     w->waiting->behind = !request->unfair && first_of(pool, w->name) != w;
     pool->waiters++;
     pool->lookers += !w->waiting->behind;
-    w->waiting->crowd = pool->lookers;
+    w->waiting->lookers = pool->lookers;
 }
 
 static void wake(struct rlk_pool_waiter *w)
@@ -127,7 +127,7 @@ enum rlk_wakeup rlk_waiter_wait(rowlock_pool *pool, struct rlk_pool_waiter *w, i
         pthread_mutex_lock(&pool->mutex);
         bool woken = w->woken, promoted = w->promoted;
         w->woken = w->promoted = false;
-        w->waiting->crowd = pool->lookers;
+        w->waiting->lookers = pool->lookers;
         pthread_mutex_unlock(&pool->mutex);
         if (atomic_load(&w->waiting->cancelled))
             return RLK_INTERRUPTED;

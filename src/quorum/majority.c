@@ -98,7 +98,7 @@ static const char *text_of(const struct rlk_answer *answer)
 /* It would have voted if others had been there: they are what is wrong. */
 static bool misses_others(const struct rlk_answer *answer)
 {
-    return strcmp(text_of(answer), rlk_roll_too_few) == 0;
+    return strcmp(text_of(answer), rlk_view_too_few) == 0;
 }
 
 static void add(char text[512], const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -15,15 +15,15 @@ enum {
     /* Statements that clean up. */
     CLEAN_UP_US = 5000000,
     /* How long a release is tried again, whose lease is not known. */
-    DEBT_US = 600000000,
-    DEBTS_MOST = 1000,
+    OWED_US = 600000000,
+    OWED_MOST = 1000,
     /* A member with more jobs than these has fallen behind. */
     BACKLOG = 16
 };
 
 /* ---- one statement */
 
-struct sending {
+struct attempt {
     enum rlk_step step;
     const rowlock_value *in;
     struct rlk_answer *answer;
@@ -32,7 +32,7 @@ struct sending {
 
 static int take_row(void *out, const rowlock_value *cells, size_t count)
 {
-    struct sending *s = out;
+    struct attempt *s = out;
     if (s->forward)
         return rlk_ask_take(s->forward, cells, count);
     if (!s->answer->has_row && !rlk_copies_take(&s->answer->row, cells, count))
@@ -56,7 +56,7 @@ static enum rlk_class send_step(struct rlk_member *m, struct rlk_ask *ask, struc
                       m->db->error.text);
 }
 
-static void note_removed(struct rlk_member *m, const struct sending *s)
+static void note_removed(struct rlk_member *m, const struct attempt *s)
 {
     enum { RELEASES_TOKEN = 3 };
     struct rlk_releasing *r = &m->quorum->releasing;
@@ -68,7 +68,7 @@ static void note_removed(struct rlk_member *m, const struct sending *s)
     pthread_mutex_unlock(&m->quorum->mutex);
 }
 
-static enum rlk_class send_by(struct rlk_member *m, struct sending *s, int64_t deadline_us)
+static enum rlk_class send_by(struct rlk_member *m, struct attempt *s, int64_t deadline_us)
 {
     struct rlk_answer *answer = s->answer;
     bool wakes = s->step == RLK_STEP_RELEASE || s->step == RLK_STEP_WITHDRAW ||
@@ -93,7 +93,7 @@ static enum rlk_class send_by(struct rlk_member *m, struct sending *s, int64_t d
 static bool change(struct rlk_member *m, enum rlk_step step, const rowlock_value *in)
 {
     struct rlk_answer answer = {0};
-    struct sending s = {.step = step, .in = in, .answer = &answer};
+    struct attempt s = {.step = step, .in = in, .answer = &answer};
     send_by(m, &s, rlk_now_us() + CLEAN_UP_US);
     rlk_copies_clear(&answer.row);
     return rlk_answer_found(&answer);
@@ -109,17 +109,17 @@ enum {
 };
 
 /* On each new connection, since the server may have been restarted before it. */
-static enum rlk_class read_roll(struct rlk_member *m, struct rlk_call *call, int64_t deadline_us)
+static enum rlk_class read_view(struct rlk_member *m, struct rlk_call *call, int64_t deadline_us)
 {
-    struct rlk_roll roll = {0};
+    struct rlk_view view = {0};
     struct rlk_ask ask = {.not_after_us = deadline_us};
-    rlk_step_members(&ask, &roll);
+    rlk_step_members(&ask, &view);
     enum rlk_class class = send_step(m, &ask, call);
-    roll.read_us = rlk_now_us();
+    view.read_us = rlk_now_us();
     m->connection = m->db->connections;
     m->asked_us = rlk_now_us();
     pthread_mutex_lock(&m->quorum->mutex);
-    m->quorum->roll[m->number] = class == RLK_DONE ? roll : (struct rlk_roll){0};
+    m->quorum->view[m->number] = class == RLK_DONE ? view : (struct rlk_view){0};
     m->stale = false;
     pthread_mutex_unlock(&m->quorum->mutex);
     return class;
@@ -130,8 +130,8 @@ static enum rlk_class judge(struct rlk_member *m, struct rlk_call *call, bool *s
 {
     struct rlk_quorum *quorum = m->quorum;
     pthread_mutex_lock(&quorum->mutex);
-    enum rlk_class class = rlk_roll_judge(quorum->roll, quorum->count, m->number, call);
-    *sure = !rlk_roll_is_behind(quorum->roll, quorum->count, m->number);
+    enum rlk_class class = rlk_view_judge(quorum->view, quorum->count, m->number, call);
+    *sure = !rlk_view_is_behind(quorum->view, quorum->count, m->number);
     pthread_mutex_unlock(&quorum->mutex);
     return class;
 }
@@ -148,7 +148,7 @@ static void doubt_all(struct rlk_member *m)
 /* Only the member's own thread changes what is known of its vote. */
 static bool is_known(const struct rlk_member *m)
 {
-    return m->quorum->roll[m->number].known;
+    return m->quorum->view[m->number].known;
 }
 
 static bool must_read(struct rlk_member *m)
@@ -156,7 +156,7 @@ static bool must_read(struct rlk_member *m)
     struct rlk_quorum *quorum = m->quorum;
     pthread_mutex_lock(&quorum->mutex);
     bool read =
-        is_known(m) && !m->stale && !rlk_roll_is_behind(quorum->roll, quorum->count, m->number);
+        is_known(m) && !m->stale && !rlk_view_is_behind(quorum->view, quorum->count, m->number);
     pthread_mutex_unlock(&quorum->mutex);
     bool fresh = rlk_now_us() - m->asked_us < LOOK_AGAIN_US;
     return !read || !fresh || !rlk_is_up(m->db) || m->connection != m->db->connections;
@@ -170,11 +170,11 @@ static enum rlk_class look(struct rlk_member *m, struct rlk_call *call, int64_t 
     bool sure = false;
     for (int i = 0; i < READINGS && class == RLK_DONE && !sure; i++) {
         if (must_read(m))
-            class = read_roll(m, call, deadline_us);
+            class = read_view(m, call, deadline_us);
         if (class == RLK_DONE)
             class = judge(m, call, &sure);
     }
-    return class == RLK_DONE && !sure ? rlk_refuse(call, RLK_UNSENT, "%s", rlk_roll_too_few)
+    return class == RLK_DONE && !sure ? rlk_refuse(call, RLK_UNSENT, "%s", rlk_view_too_few)
                                       : class;
 }
 
@@ -194,7 +194,7 @@ static void move_mark(struct rlk_member *m, size_t i)
 {
     struct rlk_move move;
     pthread_mutex_lock(&m->quorum->mutex);
-    bool moves = rlk_roll_move(m, i, &move);
+    bool moves = rlk_view_move(m, i, &move);
     m->moving = moves && i == m->number;
     pthread_mutex_unlock(&m->quorum->mutex);
     if (!moves)
@@ -210,7 +210,7 @@ static void move_mark(struct rlk_member *m, size_t i)
     }
     /* Another member has moved on, whether that could be written down or not. */
     if (moved || i != m->number)
-        m->quorum->roll[m->number].moved[i] = move.to;
+        m->quorum->view[m->number].moved[i] = move.to;
     pthread_mutex_unlock(&m->quorum->mutex);
 }
 
@@ -219,44 +219,44 @@ static void move_mark(struct rlk_member *m, size_t i)
 static void owe(struct rlk_member *m, enum rlk_step step, const rowlock_value *in, size_t count,
                 int64_t until_us)
 {
-    struct rlk_debt *debt = m->debt_count < DEBTS_MOST ? rlk_alloc(sizeof *debt) : NULL;
-    if (!debt || !rlk_copies_take(&debt->in, in, count)) {
-        rlk_free(debt);
+    struct rlk_owed *owed = m->owed_count < OWED_MOST ? rlk_alloc(sizeof *owed) : NULL;
+    if (!owed || !rlk_copies_take(&owed->in, in, count)) {
+        rlk_free(owed);
         return;
     }
-    debt->step = step;
-    debt->until_us = until_us;
-    struct rlk_debt **end = &m->debts;
+    owed->step = step;
+    owed->until_us = until_us;
+    struct rlk_owed **end = &m->owed;
     while (*end)
         end = &(*end)->next;
-    *end = debt;
-    m->debt_count++;
+    *end = owed;
+    m->owed_count++;
 }
 
-static void forget_debt(struct rlk_member *m)
+static void forget_owed(struct rlk_member *m)
 {
-    struct rlk_debt *debt = m->debts;
-    m->debts = debt->next;
-    m->debt_count--;
-    rlk_copies_clear(&debt->in);
-    rlk_free(debt);
+    struct rlk_owed *owed = m->owed;
+    m->owed = owed->next;
+    m->owed_count--;
+    rlk_copies_clear(&owed->in);
+    rlk_free(owed);
 }
 
 /* Before anything else is claimed there: a row of an earlier request would keep us out. False: the
  * member cannot be reached. */
 static bool pay(struct rlk_member *m)
 {
-    while (m->debts) {
-        struct rlk_debt *debt = m->debts;
+    while (m->owed) {
+        struct rlk_owed *owed = m->owed;
         struct rlk_answer answer = {0};
-        struct sending s = {.step = debt->step, .in = debt->in.value, .answer = &answer};
-        if (rlk_now_us() < debt->until_us)
+        struct attempt s = {.step = owed->step, .in = owed->in.value, .answer = &answer};
+        if (rlk_now_us() < owed->until_us)
             send_by(m, &s, rlk_now_us() + CLEAN_UP_US);
         rlk_copies_clear(&answer.row);
         if (rlk_is_away(answer.class) || answer.class == RLK_CONTENTION ||
             answer.class == RLK_READONLY)
             return false;
-        forget_debt(m);
+        forget_owed(m);
     }
     return true;
 }
@@ -268,7 +268,7 @@ static void retract(struct rlk_member *m, const rowlock_value *request)
 {
     const rowlock_value in[] = {request[NAME], request[OWNER], request[REQUEST]};
     struct rlk_answer answer = {0};
-    struct sending s = {.step = RLK_STEP_RETRACT, .in = in, .answer = &answer};
+    struct attempt s = {.step = RLK_STEP_RETRACT, .in = in, .answer = &answer};
     if (send_by(m, &s, rlk_now_us() + CLEAN_UP_US) != RLK_DONE)
         owe(m, RLK_STEP_RETRACT, in, 3, rlk_now_us() + request[TTL].number);
     rlk_copies_clear(&answer.row);
@@ -327,7 +327,7 @@ static void top_up(struct rlk_member *m, const struct rlk_round *round)
                                      rowlock_int(0),
                                      rowlock_int(1),
                                      rowlock_int(0)};
-    struct sending s = {.step = RLK_STEP_ACQUIRE, .in = request, .answer = &granted};
+    struct attempt s = {.step = RLK_STEP_ACQUIRE, .in = request, .answer = &granted};
     send_by(m, &s, round->until_us);
     int64_t token = rlk_answer_token(&granted);
     if (token > 0 && rlk_now_us() < round->until_us)
@@ -342,7 +342,7 @@ static void top_up(struct rlk_member *m, const struct rlk_round *round)
 static void carry_out(struct rlk_member *m, struct rlk_round *round)
 {
     struct rlk_answer *answer = &round->answer[m->number];
-    struct sending s = {
+    struct attempt s = {
         .step = round->step, .in = round->in.value, .answer = answer, .forward = round->forward};
     int64_t deadline_us = round->must ? rlk_now_us() + CLEAN_UP_US : round->deadline_us;
     int tries = 0;
@@ -357,7 +357,7 @@ static void carry_out(struct rlk_member *m, struct rlk_round *round)
         send_by(m, &s, deadline_us);
     }
     if (round->must && answer->class != RLK_DONE)
-        owe(m, round->step, round->in.value, round->in.count, rlk_now_us() + DEBT_US);
+        owe(m, round->step, round->in.value, round->in.count, rlk_now_us() + OWED_US);
 }
 
 /* The others go on without this member. So it is told once, when that begins and when it ends. */
@@ -365,7 +365,7 @@ static void warn(struct rlk_member *m, const struct rlk_answer *answer)
 {
     bool away = answer->class == RLK_UNSENT || answer->class == RLK_UNCERTAIN;
     bool fails = away || (answer->class != RLK_DONE && answer->class != RLK_CONTENTION);
-    if (fails == m->fails || strcmp(answer->call.text, rlk_roll_too_few) == 0)
+    if (fails == m->fails || strcmp(answer->call.text, rlk_view_too_few) == 0)
         return;
     pthread_mutex_lock(&m->quorum->mutex);
     m->fails = fails;
@@ -442,7 +442,7 @@ void *rlk_member_work(void *context)
 {
     struct rlk_member *m = context;
     struct rlk_quorum *quorum = m->quorum;
-    rlk_use_in_thread(m->db->backend, true);
+    rlk_use_in_thread(m->db->driver, true);
     for (bool stop = false; !stop;) {
         while (sem_wait(&m->go) != 0)
             ;
@@ -463,9 +463,9 @@ void *rlk_member_work(void *context)
     /* A mark may have moved on since our last job. */
     for (size_t i = 0; i < quorum->count && rlk_is_up(m->db); i++)
         move_mark(m, i);
-    while (m->debts)
-        forget_debt(m);
-    rlk_use_in_thread(m->db->backend, false);
+    while (m->owed)
+        forget_owed(m);
+    rlk_use_in_thread(m->db->driver, false);
     rlk_quorum_leave(quorum);
     return NULL;
 }

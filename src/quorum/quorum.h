@@ -86,8 +86,8 @@ struct rlk_round {
 /* ---- members */
 
 /* A step that a member still owes, because it could not be reached. */
-struct rlk_debt {
-    struct rlk_debt *next;
+struct rlk_owed {
+    struct rlk_owed *next;
     enum rlk_step step;
     struct rlk_copies in;
     /* The row that it removes is dead by then, by our clock. */
@@ -95,7 +95,7 @@ struct rlk_debt {
 };
 
 /* What a member knows about the quorum. */
-struct rlk_roll {
+struct rlk_view {
     bool known;
     char quorum[64];
     char mark[RLK_MEMBERS_MOST][64];
@@ -144,8 +144,8 @@ struct rlk_member {
     int64_t asked_us;
     /* When we last moved its mark on. */
     int64_t moved_us;
-    struct rlk_debt *debts;
-    size_t debt_count;
+    struct rlk_owed *owed;
+    size_t owed_count;
 };
 
 /* The release under way. It may be sent again, but a member finds the row only once. */
@@ -161,7 +161,7 @@ struct rlk_quorum {
     pthread_mutex_t mutex;
     struct rlk_member member[RLK_MEMBERS_MOST];
     /* What each member knew when it was last read. */
-    struct rlk_roll roll[RLK_MEMBERS_MOST];
+    struct rlk_view view[RLK_MEMBERS_MOST];
     size_t count, majority;
     struct rlk_releasing releasing;
     /* The waiters' queue is on the first member. This is a second connection to it. */
@@ -215,18 +215,18 @@ void rlk_quorum_leave(struct rlk_quorum *quorum);
 
 /* voters.c */
 /* Why a member does not vote that may do so for all we know. */
-extern const char rlk_roll_too_few[];
-/* Reads what a database knows about its quorum. The caller sets roll->read_us when it has. */
-void rlk_step_members(struct rlk_ask *ask, struct rlk_roll *roll);
-/* rolls: of all members. RLK_DONE: member i may vote. RLK_UNSENT: that is not known, since too few
+extern const char rlk_view_too_few[];
+/* Reads what a database knows about its quorum. The caller sets view->read_us when it has. */
+void rlk_step_members(struct rlk_ask *ask, struct rlk_view *view);
+/* views: of all members. RLK_DONE: member i may vote. RLK_UNSENT: that is not known, since too few
  * are reached. Otherwise call->text says why it may not. */
-enum rlk_class rlk_roll_judge(const struct rlk_roll *rolls, size_t count, size_t i,
+enum rlk_class rlk_view_judge(const struct rlk_view *views, size_t count, size_t i,
                               struct rlk_call *call);
 /* `by` has written down the mark that member i has. */
-bool rlk_roll_is_witness(const struct rlk_roll *rolls, size_t i, size_t by);
+bool rlk_view_is_witness(const struct rlk_view *views, size_t i, size_t by);
 /* One of the others knows a newer move of its mark than the member itself does: it has lost
  * commits, or its mark moved after it was read. */
-bool rlk_roll_is_behind(const struct rlk_roll *rolls, size_t count, size_t i);
+bool rlk_view_is_behind(const struct rlk_view *views, size_t count, size_t i);
 /* A mark that is to move on. */
 struct rlk_move {
     size_t member;
@@ -235,7 +235,7 @@ struct rlk_move {
 };
 /* With the mutex locked. Whether `by` should write down a move of the mark of member i: of its own,
  * if the last one is old, or of another's that has moved. */
-bool rlk_roll_move(const struct rlk_member *by, size_t i, struct rlk_move *out);
+bool rlk_view_move(const struct rlk_member *by, size_t i, struct rlk_move *out);
 
 /* member.c */
 /* context: struct rlk_member. */
@@ -245,7 +245,7 @@ void *rlk_member_work(void *context);
 extern const struct rlk_port rlk_quorum_port;
 /* What a quorum is like, where core asks a driver that: it does one step at a time. It has no
  * operations. */
-extern const struct rlk_backend rlk_quorum_driver;
+extern const struct rlk_driver rlk_quorum_driver;
 
 /* quorum_grant.c, majority.c: one step each. */
 enum rlk_class rlk_quorum_acquire(struct rlk_quorum *quorum, struct rlk_call *call,

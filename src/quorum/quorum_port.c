@@ -23,7 +23,7 @@ static size_t count_voters(struct rlk_quorum *quorum)
     size_t voters = 0;
     pthread_mutex_lock(&quorum->mutex);
     for (size_t i = 0; i < quorum->count; i++)
-        voters += rlk_roll_judge(quorum->roll, quorum->count, i, &ignored) == RLK_DONE;
+        voters += rlk_view_judge(quorum->view, quorum->count, i, &ignored) == RLK_DONE;
     pthread_mutex_unlock(&quorum->mutex);
     return voters;
 }
@@ -33,8 +33,8 @@ static void take_identity(struct handle *h)
     struct rlk_call ignored = {0};
     pthread_mutex_lock(&h->quorum->mutex);
     for (size_t i = 0; i < h->quorum->count; i++)
-        if (rlk_roll_judge(h->quorum->roll, h->quorum->count, i, &ignored) == RLK_DONE)
-            memcpy(h->identity, h->quorum->roll[i].quorum, sizeof h->identity);
+        if (rlk_view_judge(h->quorum->view, h->quorum->count, i, &ignored) == RLK_DONE)
+            memcpy(h->identity, h->quorum->view[i].quorum, sizeof h->identity);
     pthread_mutex_unlock(&h->quorum->mutex);
 }
 
@@ -118,10 +118,10 @@ static bool quorum_note(rowlock_db *db, struct rlk_call *call, enum rlk_news new
 {
     struct rlk_quorum *quorum = db->quorum;
     rowlock_db *queue = quorum->queue;
-    bool there = quorum->queued && rlk_is_up(queue) && queue->backend->note;
+    bool there = quorum->queued && rlk_is_up(queue) && queue->driver->note;
     if (news != RLK_ENQUEUED && there)
         quorum->queued = false;
-    return there && queue->backend->note(queue->conn, call, news, request, number);
+    return there && queue->driver->note(queue->conn, call, news, request, number);
 }
 
 static enum rlk_class quorum_await(rowlock_db *db, struct rlk_call *call,
@@ -130,9 +130,9 @@ static enum rlk_class quorum_await(rowlock_db *db, struct rlk_call *call,
     rowlock_db *queue = db->quorum->queue;
     int wake = db->waiting.wake[0];
     *out = RLK_NO_WAKEUPS;
-    if (!db->quorum->queued || !rlk_is_up(queue) || !queue->backend->await)
+    if (!db->quorum->queued || !rlk_is_up(queue) || !queue->driver->await)
         return RLK_DONE;
-    if (queue->backend->await(queue->conn, call, request, wake, out) != RLK_DONE)
+    if (queue->driver->await(queue->conn, call, request, wake, out) != RLK_DONE)
         rlk_lose(queue);
     return RLK_DONE;
 }
@@ -212,5 +212,5 @@ const struct rlk_port rlk_quorum_port = {.state_size = sizeof(struct handle),
                                          .await = quorum_await,
                                          .ask = quorum_ask};
 
-const struct rlk_backend rlk_quorum_driver = {
+const struct rlk_driver rlk_quorum_driver = {
     .name = "quorum", .schemes = (const char *const[]){NULL}, .packing = RLK_SINGLY};

@@ -16,7 +16,7 @@ enum { START_MOVES = 3 };
 /* A mark that is older moves on. */
 enum { MARK_AGE_US = 30000000 };
 
-const char rlk_roll_too_few[] = "too few members can be reached to tell whether it may vote";
+const char rlk_view_too_few[] = "too few members can be reached to tell whether it may vote";
 
 /* ---- marks */
 
@@ -48,66 +48,66 @@ enum { MEMBER, MEMBERS, QUORUM, SELF, MARK, STARTED, RUNNING, MOVED, NOW };
 
 static int take_row(void *out, const rowlock_value *cells, size_t count)
 {
-    struct rlk_roll *roll = out;
+    struct rlk_view *view = out;
     int64_t member = cells[MEMBER].number;
     (void)count;
     if (member < 1 || member > RLK_MEMBERS_MOST)
         return -1;
-    rlk_copy_text(roll->mark[member - 1], sizeof roll->mark[0], cells[MARK].text,
+    rlk_copy_text(view->mark[member - 1], sizeof view->mark[0], cells[MARK].text,
                   cells[MARK].length);
-    rlk_copy_text(roll->quorum, sizeof roll->quorum, cells[QUORUM].text, cells[QUORUM].length);
-    roll->moved[member - 1] = cells[MOVED].number;
-    roll->now_us = cells[NOW].number;
-    roll->members = (size_t)cells[MEMBERS].number;
+    rlk_copy_text(view->quorum, sizeof view->quorum, cells[QUORUM].text, cells[QUORUM].length);
+    view->moved[member - 1] = cells[MOVED].number;
+    view->now_us = cells[NOW].number;
+    view->members = (size_t)cells[MEMBERS].number;
     if (!cells[SELF].number)
         return 0;
     int64_t moved = cells[RUNNING].number - cells[STARTED].number;
-    roll->self = (size_t)member;
-    roll->restarted = moved > START_MOVES || moved < -START_MOVES;
+    view->self = (size_t)member;
+    view->restarted = moved > START_MOVES || moved < -START_MOVES;
     return 0;
 }
 
-static void forget_roll(void *out)
+static void forget_view(void *out)
 {
-    *(struct rlk_roll *)out = (struct rlk_roll){.known = true, .begun_us = rlk_now_us()};
+    *(struct rlk_view *)out = (struct rlk_view){.known = true, .begun_us = rlk_now_us()};
 }
 
-void rlk_step_members(struct rlk_ask *ask, struct rlk_roll *roll)
+void rlk_step_members(struct rlk_ask *ask, struct rlk_view *view)
 {
     ask->step = RLK_STEP_MEMBERS;
     ask->read = take_row;
-    ask->out = roll;
-    ask->restart = forget_roll;
+    ask->out = view;
+    ask->restart = forget_view;
 }
 
-bool rlk_roll_is_witness(const struct rlk_roll *rolls, size_t i, size_t by)
+bool rlk_view_is_witness(const struct rlk_view *views, size_t i, size_t by)
 {
-    const struct rlk_roll *own = &rolls[i], *its = &rolls[by];
+    const struct rlk_view *own = &views[i], *its = &views[by];
     return its->known && strcmp(its->quorum, own->quorum) == 0 &&
            strcmp(its->mark[i], own->mark[i]) == 0;
 }
 
-static size_t witnesses(const struct rlk_roll *rolls, size_t count, size_t i)
+static size_t witnesses(const struct rlk_view *views, size_t count, size_t i)
 {
     size_t found = 0;
     for (size_t by = 0; by < count; by++)
-        found += rlk_roll_is_witness(rolls, i, by);
+        found += rlk_view_is_witness(views, i, by);
     return found;
 }
 
-static bool is_other_quorum(const struct rlk_roll *rolls, size_t count, const struct rlk_roll *own)
+static bool is_other_quorum(const struct rlk_view *views, size_t count, const struct rlk_view *own)
 {
     size_t same = 0, others = 0;
     for (size_t j = 0; j < count; j++)
-        if (strcmp(rolls[j].quorum, own->quorum) == 0)
+        if (strcmp(views[j].quorum, own->quorum) == 0)
             same++;
         else
-            others += rolls[j].quorum[0] != '\0';
+            others += views[j].quorum[0] != '\0';
     return others > 0 && same < rlk_majority(count);
 }
 
 /* The other one knows a newer mark of it, or a newer move of its mark. */
-static bool is_older(const struct rlk_roll *own, const struct rlk_roll *other)
+static bool is_older(const struct rlk_view *own, const struct rlk_view *other)
 {
     size_t i = own->self ? own->self - 1 : 0;
     if (!own->self || !other->known || strcmp(own->quorum, other->quorum) != 0)
@@ -117,32 +117,32 @@ static bool is_older(const struct rlk_roll *own, const struct rlk_roll *other)
     return rlk_mark_generation(own->mark[i]) < rlk_mark_generation(other->mark[i]);
 }
 
-bool rlk_roll_is_behind(const struct rlk_roll *rolls, size_t count, size_t i)
+bool rlk_view_is_behind(const struct rlk_view *views, size_t count, size_t i)
 {
     for (size_t j = 0; j < count; j++)
-        if (is_older(&rolls[i], &rolls[j]))
+        if (is_older(&views[i], &views[j]))
             return true;
     return false;
 }
 
 /* A move that we read before our reading of the member began was known to it then. */
-static bool has_forgotten(const struct rlk_roll *rolls, size_t count, const struct rlk_roll *own)
+static bool has_forgotten(const struct rlk_view *views, size_t count, const struct rlk_view *own)
 {
     for (size_t j = 0; j < count; j++) {
-        const struct rlk_roll *other = &rolls[j];
+        const struct rlk_view *other = &views[j];
         if (is_older(own, other) && own->begun_us > other->read_us)
             return true;
     }
     return false;
 }
 
-enum rlk_class rlk_roll_judge(const struct rlk_roll *rolls, size_t count, size_t i,
+enum rlk_class rlk_view_judge(const struct rlk_view *views, size_t count, size_t i,
                               struct rlk_call *call)
 {
-    const struct rlk_roll *own = &rolls[i];
+    const struct rlk_view *own = &views[i];
     size_t known = 0;
     for (size_t j = 0; j < count; j++)
-        known += rolls[j].known;
+        known += views[j].known;
     if (!own->self)
         return rlk_refuse(call, RLK_SCHEMA, "it is of no quorum yet: run `rowlock quorum-join`");
     if (own->members != count || own->self != i + 1)
@@ -155,15 +155,15 @@ enum rlk_class rlk_roll_judge(const struct rlk_roll *rolls, size_t count, size_t
         return rlk_refuse(call, RLK_SCHEMA,
                           "it was restarted or restored, and may have lost grants: run `rowlock "
                           "quorum-join`");
-    bool forgot = has_forgotten(rolls, count, own);
-    size_t found = witnesses(rolls, count, i);
+    bool forgot = has_forgotten(views, count, own);
+    size_t found = witnesses(views, count, i);
     if (!forgot && found >= rlk_majority(count))
         return RLK_DONE;
     /* A member that could be read has other marks. It may be the old one. */
     if (!forgot && found + count - known >= rlk_majority(count))
-        return rlk_refuse(call, RLK_UNSENT, "%s", rlk_roll_too_few);
+        return rlk_refuse(call, RLK_UNSENT, "%s", rlk_view_too_few);
     return rlk_refuse(call, RLK_SCHEMA,
-                      is_other_quorum(rolls, count, own)
+                      is_other_quorum(views, count, own)
                           ? "it is of another quorum: give the same URLs everywhere"
                           : "it was restored, and may have lost grants: run `rowlock quorum-join`");
 }
@@ -173,19 +173,19 @@ enum rlk_class rlk_roll_judge(const struct rlk_roll *rolls, size_t count, size_t
 /* Its clock may have jumped back. */
 static int64_t next_move(const struct rlk_member *m)
 {
-    const struct rlk_roll *roll = &m->quorum->roll[m->number];
-    int64_t last_us = roll->moved[m->number];
-    int64_t now_us = roll->now_us + rlk_now_us() - m->asked_us;
+    const struct rlk_view *view = &m->quorum->view[m->number];
+    int64_t last_us = view->moved[m->number];
+    int64_t now_us = view->now_us + rlk_now_us() - m->asked_us;
     bool young = now_us >= last_us && now_us - last_us < MARK_AGE_US;
     if (young || rlk_now_us() - m->moved_us < MARK_AGE_US)
         return last_us;
     return now_us > last_us ? now_us : last_us + 1;
 }
 
-bool rlk_roll_move(const struct rlk_member *by, size_t i, struct rlk_move *out)
+bool rlk_view_move(const struct rlk_member *by, size_t i, struct rlk_move *out)
 {
-    const struct rlk_roll *rolls = by->quorum->roll;
-    const struct rlk_roll *own = &rolls[by->number], *its = &rolls[i];
+    const struct rlk_view *views = by->quorum->view;
+    const struct rlk_view *own = &views[by->number], *its = &views[i];
     bool same = own->known && its->known && strcmp(own->mark[i], its->mark[i]) == 0;
     *out = (struct rlk_move){.member = i, .from = own->moved[i], .to = its->moved[i]};
     memcpy(out->mark, own->mark[i], sizeof out->mark);

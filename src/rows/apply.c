@@ -426,7 +426,7 @@ static int look_after_rows(struct batch *b, bool inside)
         result = send_pack(b, &shape, take_found, &asking);
     /* A policy may forbid to lock a row that can be read: see rlk_read_row(). */
     bool locked = shape.lock != RLK_LOCK_NONE;
-    if (result == ROWLOCK_OK && locked && b->t->db->backend->has_policies && any_unknown(b)) {
+    if (result == ROWLOCK_OK && locked && b->t->db->driver->has_policies && any_unknown(b)) {
         shape.lock = RLK_LOCK_NONE;
         b->unlocked = true;
         result = send_pack(b, &shape, take_found, &asking);
@@ -521,7 +521,7 @@ static int look_after_strangers(struct batch *b)
 static int apply_chunk(struct batch *b, bool inside)
 {
     bool theirs = inside && b->t->db->adopted;
-    bool locks = theirs && b->t->db->backend->locks_rows_first && b->op != RLK_INSERT;
+    bool locks = theirs && b->t->db->driver->locks_rows_first && b->op != RLK_INSERT;
     struct rlk_asking asking = {.was_uncertain = false};
     int result = locks ? lock_rows(b) : ROWLOCK_OK;
     struct rlk_shape shape = shape_of(b, true);
@@ -534,7 +534,7 @@ static int apply_chunk(struct batch *b, bool inside)
     if (result == ROWLOCK_OK)
         result = look_after_strangers(b);
     bool some = asking.query.changed > 0 || b->op == RLK_INSERT;
-    b->unnamed = b->known == 0 && some && b->t->db->backend->tells_no_rows;
+    b->unnamed = b->known == 0 && some && b->t->db->driver->tells_no_rows;
     return result;
 }
 

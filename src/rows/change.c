@@ -164,7 +164,7 @@ static int send_chunk(void *context)
     struct batch *b = context;
     if (b->n == 1)
         return rlk_change_row(b, &b->changes[b->rows[0]]);
-    if (b->t->db->backend->packing != RLK_SINGLY)
+    if (b->t->db->driver->packing != RLK_SINGLY)
         return rlk_change_chunk(b);
     return rlk_framed(b->t->db, change_singly, b);
 }
@@ -212,7 +212,7 @@ static int do_chunk(struct batch *b)
     b->refused = false;
     int result = b->careful ? rlk_framed(db, send_chunk, b) : send_chunk(b);
     if (result != ROWLOCK_OK)
-        mark_failed(b, result, db->backend->packing != RLK_SINGLY);
+        mark_failed(b, result, db->driver->packing != RLK_SINGLY);
     bool looks = !b->options.all_or_nothing || b->careful;
     if (result == ROWLOCK_OK || !blames_row(b, result) || !looks || has_changed(b))
         return result;
@@ -467,7 +467,7 @@ int rlk_change(rowlock_table *t, enum rlk_op op, rowlock_change *changes, size_t
         return result;
     if (!changes)
         return rlk_fail(t->db, ROWLOCK_EINVAL, "changes must not be NULL");
-    bool kinds = uses_set(&b), marks = t->db->backend->tells_no_rows;
+    bool kinds = uses_set(&b), marks = t->db->driver->tells_no_rows;
     b.order = rlk_alloc(count * sizeof *b.order);
     b.kinds = kinds ? rlk_alloc((t->parameters + 1) * sizeof *b.kinds) : NULL;
     b.marks = marks ? rlk_alloc(count) : NULL;

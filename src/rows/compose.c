@@ -7,7 +7,7 @@
 #include <string.h>
 
 struct composer {
-    const struct rlk_backend *backend;
+    const struct rlk_driver *driver;
     /* NULL: not described yet. */
     const rowlock_table *t;
     struct rlk_shape shape;
@@ -36,8 +36,8 @@ static void add_param(struct composer *c, enum rlk_source source, size_t index)
         c->room = room;
     }
     c->params[c->count++] = (struct rlk_param){source, index};
-    rlk_buffer_add(&c->out, &c->backend->marker, 1);
-    if (c->backend->marker == '$')
+    rlk_buffer_add(&c->out, &c->driver->marker, 1);
+    if (c->driver->marker == '$')
         rlk_buffer_number(&c->out, (int64_t)c->count);
 }
 
@@ -162,7 +162,7 @@ static void write_set(struct composer *c)
     if (!c->shape.sets)
         return;
     if (c->shape.kinds)
-        split_set(c->t->set, c->backend->backslash_escapes, c);
+        split_set(c->t->set, c->driver->backslash_escapes, c);
     for (size_t i = 0; !c->shape.kinds && i < c->t->columns; i++) {
         rlk_buffer_text(&c->out, i ? ", " : "");
         rlk_buffer_text(&c->out, c->t->all[c->t->keys + i].name);
@@ -441,7 +441,7 @@ static struct rlk_text *compose(const rowlock_table *t, const struct rlk_shape *
             memcpy(text->kinds, shape->kinds, size);
     }
     struct composer c = {
-        .backend = t->db->backend, .t = t, .shape = *shape, .many = is_packed(shape->step)};
+        .driver = t->db->driver, .t = t, .shape = *shape, .many = is_packed(shape->step)};
     c.out.no_memory = shape->kinds && !text->kinds;
     write_template(&c, t->db->texts.sql[shape->step]);
     if (end_text(&c, text))
@@ -468,7 +468,7 @@ const struct rlk_text *rlk_compose(rowlock_table *t, const struct rlk_shape *sha
 
 int rlk_compose_plain(rowlock_db *db, const char *template, struct rlk_text *out)
 {
-    struct composer c = {.backend = db->backend};
+    struct composer c = {.driver = db->driver};
     *out = (struct rlk_text){0};
     write_template(&c, template);
     return end_text(&c, out) ? ROWLOCK_OK : rlk_fail(db, ROWLOCK_ENOMEM, "out of memory");

@@ -366,7 +366,7 @@ static void pack_row(struct packing *p, const rowlock_table *t, const struct rlk
 int rlk_pack_rows(struct rlk_pack *pack, const rowlock_table *t, const struct rlk_shape *shape,
                   const rowlock_change *changes, const size_t *order, size_t count)
 {
-    bool json = t->db->backend->packing == RLK_JSON;
+    bool json = t->db->driver->packing == RLK_JSON;
     bool versions = rlk_packs_versions(shape);
     size_t parts = json ? 1 : t->keys + versions + rlk_values_of(t, shape);
     pack->part = rlk_alloc(parts * sizeof *pack->part);

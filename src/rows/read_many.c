@@ -126,7 +126,7 @@ static int read_chunk(struct reading *r)
 static int read_all(struct reading *r)
 {
     struct batch *b = &r->batch;
-    bool singly = b->t->db->backend->packing == RLK_SINGLY;
+    bool singly = b->t->db->driver->packing == RLK_SINGLY;
     int result = ROWLOCK_OK;
     b->options.chunk = singly ? 1 : READ_CHUNK;
     for (size_t i = 0; i < b->count && result == ROWLOCK_OK; i += b->n) {

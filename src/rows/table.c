@@ -86,7 +86,7 @@ int rlk_read_row(rowlock_table *t, const rowlock_value *key, enum rlk_row_lock l
     if (result == ROWLOCK_OK && lock != RLK_LOCK_NONE && page->rows == 0)
         result = ask_for_row(t, key, lock, page);
     if (result == ROWLOCK_OK && lock != RLK_LOCK_NONE && page->rows == 0 &&
-        t->db->backend->has_policies)
+        t->db->driver->has_policies)
         result = ask_unlocked(t, key, lock, page, &hidden);
     if (result == ROWLOCK_OK)
         result = rlk_page_end(t, page);
@@ -143,7 +143,7 @@ static int check_set(rowlock_db *db, const rowlock_table_options *o)
         return ROWLOCK_OK;
     if (o->set[strspn(o->set, " \t\r\n")] == '\0')
         return rlk_fail(db, ROWLOCK_EINVAL, "set is empty; NULL sets the columns");
-    if (!rlk_ends_comments(o->set, db->backend->backslash_escapes))
+    if (!rlk_ends_comments(o->set, db->driver->backslash_escapes))
         return rlk_fail(db, ROWLOCK_EINVAL, "a comment in set does not end");
     return ROWLOCK_OK;
 }
@@ -179,8 +179,8 @@ static int check_twice(rowlock_db *db, const char *const *names, size_t count)
 static char *qualify(const rowlock_db *db, const char *schema, const char *name)
 {
     struct rlk_buffer out = {0};
-    char *parts[] = {schema ? rlk_quote(schema, db->backend->quote) : NULL,
-                     rlk_quote(name, db->backend->quote)};
+    char *parts[] = {schema ? rlk_quote(schema, db->driver->quote) : NULL,
+                     rlk_quote(name, db->driver->quote)};
     if (schema && parts[0]) {
         rlk_buffer_text(&out, parts[0]);
         rlk_buffer_text(&out, ".");
@@ -230,14 +230,14 @@ static const char **list_names(const rowlock_table *t, const struct rlk_about *a
 static bool copy_names(rowlock_table *t, const struct rlk_about *about, const char **names)
 {
     const rowlock_table_options *o = &about->options;
-    char quote = t->db->backend->quote;
+    char quote = t->db->driver->quote;
     t->label = rlk_strdup(about->name);
     t->name = qualify(t->db, o->schema, about->name);
     t->all = rlk_alloc(rlk_all_of(t) * sizeof *t->all);
     bool copied = t->label && t->name && t->all && (!o->set || (t->set = rlk_strdup(o->set)));
     for (size_t i = 0; copied && i < rlk_all_of(t); i++)
         copied = (t->all[i].name = rlk_quote(names[i], quote)) != NULL;
-    t->parameters = t->set ? rlk_count_parameters(t->set, t->db->backend->backslash_escapes) : 0;
+    t->parameters = t->set ? rlk_count_parameters(t->set, t->db->driver->backslash_escapes) : 0;
     return copied;
 }
 

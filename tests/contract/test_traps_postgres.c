@@ -74,7 +74,7 @@ static void exec(const char *url, const char *sql)
 /* All texts, since a function that only one of them calls needs its trap too. */
 static char *functions(void)
 {
-    static const struct rlk_backend postgres = {
+    static const struct rlk_driver postgres = {
         .name = "postgres", .quote = '"', .marker = '$', .numbered = true};
     char *all = NULL, *sql = NULL;
     size_t size = 0;

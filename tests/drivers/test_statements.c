@@ -10,14 +10,14 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct rlk_backend dialects[] = {
+static const struct rlk_driver dialects[] = {
     {.name = "postgres", .quote = '"', .marker = '$', .numbered = true},
     {.name = "mysql", .quote = '`', .marker = '?'},
     {.name = "sqlite", .quote = '"', .marker = '?', .numbered = true},
 };
 enum { DIALECTS = sizeof dialects / sizeof dialects[0] };
 
-static void fill(struct rlk_texts *texts, const struct rlk_backend *dialect, const char *schema,
+static void fill(struct rlk_texts *texts, const struct rlk_driver *dialect, const char *schema,
                  const char *prefix)
 {
     memset(texts, 0, sizeof *texts);
@@ -186,7 +186,7 @@ static void test_own_prefix(void)
 static void test_unknown_dialect(void)
 {
     struct rlk_texts texts = {.prefix = "zz_", .schema = "s"};
-    const struct rlk_backend none = {.name = "none", .quote = '"'};
+    const struct rlk_driver none = {.name = "none", .quote = '"'};
     tap_is_int(rlk_texts_fill(&texts, &none), 0, "a dialect without texts");
     tap_ok(texts.sql[RLK_STEP_META] == NULL, "has none");
 }

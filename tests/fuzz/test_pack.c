@@ -9,8 +9,8 @@
 
 enum { COLUMNS = 8, ROWS_MAX = 8 };
 
-static struct rlk_backend backend;
-static rowlock_db db = {.backend = &backend};
+static struct rlk_driver backend;
+static rowlock_db db = {.driver = &backend};
 static struct rlk_column all[1 + COLUMNS + 1];
 static rowlock_table table = {.db = &db, .all = all, .keys = 1, .columns = COLUMNS};
 

@@ -902,7 +902,7 @@ static void give_columns(struct rlk_query *query)
         give_column(query, &(struct script_column){.category = kinds[i], .wire = kinds[i]});
 }
 
-static struct rlk_backend backend;
+static struct rlk_driver backend;
 
 /* The expected version, or the first one, comes last. A dialect without RETURNING reports only the
  * number of rows. */
@@ -1052,13 +1052,13 @@ static enum rlk_class script_frame(void *conn, struct rlk_call *call, enum rlk_f
     return answer.class;
 }
 
-/* ---- replaces src/api/backends.c */
+/* ---- replaces src/api/drivers.c */
 
 static const char *const schemes[] = {"postgresql", "mysql", "sqlite", NULL};
 
 /* Its name, quote, marker and packing are those of a dialect. Core fills in that dialect's
  * statements, which are not sent. */
-static struct rlk_backend backend = {
+static struct rlk_driver backend = {
     .schemes = schemes,
     .conn_size = sizeof(struct connection),
     .open = script_backend_open,
@@ -1091,7 +1091,7 @@ void script_dialect(const char *name)
 }
 
 /* "mariadb" stands for a database that is known and not built in. */
-const struct rlk_backend *rlk_backend_find(const char *scheme, bool *known)
+const struct rlk_driver *rlk_driver_find(const char *scheme, bool *known)
 {
     *known = strcmp(scheme, "mariadb") == 0;
     for (size_t i = 0; schemes[i]; i++)

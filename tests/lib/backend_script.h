@@ -3,7 +3,7 @@
  * A database that answers what a test sets, and a clock that shows what a test sets. With them core
  * runs without a server. Checks are not here.
  *
- * A program that links this gets our rlk_backend_find() instead of the library's. rowlock_db_open()
+ * A program that links this gets our rlk_driver_find() instead of the library's. rowlock_db_open()
  * with any known scheme, and the adoptions, lead here. Several threads may use it. */
 #ifndef BACKEND_SCRIPT_H
 #define BACKEND_SCRIPT_H

@@ -41,11 +41,12 @@ static rowlock_keeper *must_keep(const char *url)
     return keeper;
 }
 
+/* It waits: on InnoDB a scene that has a row locked keeps new rows out of the gaps beside it. */
 static int keep(rowlock_lock *lock, rowlock_keeper *keeper, struct told *told)
 {
     rowlock_acquire_options options =
-        *OPTIONS(acquire, .ttl_ms = slow_ms(LEASE_MS), .keeper = keeper, .on_state = note_told,
-                 .context = told);
+        *OPTIONS(acquire, .ttl_ms = slow_ms(LEASE_MS), .wait_ms = slow_ms(WAIT_MS),
+                 .keeper = keeper, .on_state = note_told, .context = told);
     return rowlock_acquire(lock, &options);
 }
 

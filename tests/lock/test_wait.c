@@ -276,7 +276,7 @@ static void test_first_of_pool(void)
         tap_is_int(dbs[0]->waiting.behind, false, "the first looks by itself, too");
         tap_is_int(dbs[1]->waiting.behind, true, "and looks for the second");
         tap_is_int(dbs[2]->waiting.behind, false, "one that may overtake looks for itself");
-        tap_is_int((int)dbs[2]->waiting.crowd, 2, "so two look");
+        tap_is_int((int)dbs[2]->waiting.lookers, 2, "so two look");
         rlk_tell(dbs[0], RLK_OUTSIDE, RLK_LEFT, &requests[0], 0);
         tap_is_int(dbs[1]->waiting.behind, false, "when the first has left, the second looks");
     }

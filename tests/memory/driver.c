@@ -454,7 +454,7 @@ static void memory_client(char *out, size_t cap)
 
 static const char *const schemes[] = {"memory", NULL};
 
-const struct rlk_backend rlk_backend_memory = {
+const struct rlk_driver rlk_driver_memory = {
     .name = "memory",
     .schemes = schemes,
     .conn_size = 1,

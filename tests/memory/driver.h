@@ -5,7 +5,7 @@
 
 #include "core/driver.h"
 
-extern const struct rlk_backend rlk_backend_memory;
+extern const struct rlk_driver rlk_driver_memory;
 
 int memory_rows(const char *name); /* how many grants it keeps of this name */
 

@@ -8,12 +8,12 @@
 
 #include "tests/memory/statements.inc"
 
-/* ---- in the place of src/api/backends.c and src/core/dialects.c */
+/* ---- in the place of src/api/drivers.c and src/core/dialects.c */
 
-const struct rlk_backend *rlk_backend_find(const char *scheme, bool *known)
+const struct rlk_driver *rlk_driver_find(const char *scheme, bool *known)
 {
     *known = strcmp(scheme, "memory") == 0;
-    return *known ? &rlk_backend_memory : NULL;
+    return *known ? &rlk_driver_memory : NULL;
 }
 
 const struct rlk_dialect *rlk_dialect_find(const char *name)

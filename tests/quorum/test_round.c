@@ -122,19 +122,19 @@ static void test_failures(void)
 /* Member 1 is an old copy. */
 static void test_votes(void)
 {
-    struct rlk_roll rolls[MEMBERS] = {{.self = 1, .known = true, .mark = {"a0", "b0", "c0"}},
+    struct rlk_view views[MEMBERS] = {{.self = 1, .known = true, .mark = {"a0", "b0", "c0"}},
                                       {.self = 2, .known = true, .mark = {"a1", "b1", "c1"}},
                                       {.self = 3, .mark = {"a1", "b1", "c1"}}};
     struct rlk_call call = {0};
     for (size_t i = 0; i < MEMBERS; i++) {
-        rolls[i].members = MEMBERS;
-        rlk_copy_text(rolls[i].quorum, sizeof rolls[i].quorum, "q", 1);
+        views[i].members = MEMBERS;
+        rlk_copy_text(views[i].quorum, sizeof views[i].quorum, "q", 1);
     }
-    tap_is_int(rlk_roll_judge(rolls, MEMBERS, 1, &call), RLK_UNSENT,
+    tap_is_int(rlk_view_judge(views, MEMBERS, 1, &call), RLK_UNSENT,
                "before member 3 is read, it is open whether member 2 or member 1 is old");
-    rolls[2].known = true;
-    tap_is_int(rlk_roll_judge(rolls, MEMBERS, 1, &call), RLK_DONE, "with it member 2 votes");
-    tap_is_int(rlk_roll_judge(rolls, MEMBERS, 0, &call), RLK_SCHEMA, "and member 1 does not");
+    views[2].known = true;
+    tap_is_int(rlk_view_judge(views, MEMBERS, 1, &call), RLK_DONE, "with it member 2 votes");
+    tap_is_int(rlk_view_judge(views, MEMBERS, 0, &call), RLK_SCHEMA, "and member 1 does not");
 }
 
 int main(void)

@@ -67,7 +67,7 @@ static void write_markers(const struct desk *d, const char *sql, char *out, size
     size_t length = 0;
     int number = 0;
     for (; *sql && length + 8 < cap; sql++) {
-        if (*sql == '?' && d->db->backend->marker == '$')
+        if (*sql == '?' && d->db->driver->marker == '$')
             length += (size_t)snprintf(out + length, cap - length, "$%d", ++number);
         else
             out[length++] = *sql;

@@ -213,7 +213,7 @@ static void check_real(const char *dialect, const struct rlk_shape *shape)
     const struct rlk_text *text = rlk_compose(table, shape);
     tap_ok(is_whole(text->sql), "%s, step %d: it is filled in: %s", dialect, (int)shape->step,
            text->sql);
-    tap_ok(has_markers(text->sql, text->count, db->backend->marker),
+    tap_ok(has_markers(text->sql, text->count, db->driver->marker),
            "each of its %zu parameters has a marker", text->count);
     if (shape->step != RLK_STEP_ROWS_MARKED)
         tap_ok(strstr(text->sql, table->name) != NULL, "it names the table");

@@ -245,7 +245,7 @@ bool my_choose_buffers(struct prepared *p)
     return known;
 }
 
-enum rlk_class my_read_rows(const struct sending *s)
+enum rlk_class my_read_rows(const struct attempt *s)
 {
     struct prepared *p = s->p;
     enum rlk_class class = RLK_DONE;

@@ -50,8 +50,8 @@ static void client(char *out, size_t cap)
 
 static const char *const schemes[] = {"mysql", "mariadb", NULL};
 
-extern const struct rlk_backend rlk_backend_mysql;
-const struct rlk_backend rlk_backend_mysql = {
+extern const struct rlk_driver rlk_driver_mysql;
+const struct rlk_driver rlk_driver_mysql = {
     .name = "mysql",
     .schemes = schemes,
     .conn_size = sizeof(struct conn),

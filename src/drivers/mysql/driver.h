@@ -49,7 +49,7 @@ struct prepared {
 };
 
 /* A statement that is being sent. */
-struct sending {
+struct attempt {
     struct conn *c;
     struct rlk_call *call;
     struct prepared *p;
@@ -137,7 +137,7 @@ bool my_make_cells(struct prepared *p, unsigned room);
 void my_free_cells(struct prepared *p);
 /* false: a column has an unknown type */
 bool my_choose_buffers(struct prepared *p);
-enum rlk_class my_read_rows(const struct sending *s);
+enum rlk_class my_read_rows(const struct attempt *s);
 
 /* query.c: runs statements with values. The caller has checked that the connection is fit. */
 enum rlk_class my_run(struct conn *c, struct rlk_call *call, struct rlk_query *q);

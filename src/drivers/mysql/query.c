@@ -25,19 +25,19 @@ static struct prepared *find_statement(struct conn *c, const struct rlk_query *q
     return p;
 }
 
-static bool is_theirs(const struct sending *s)
+static bool is_theirs(const struct attempt *s)
 {
     return s->q->step == RLK_STEP_NONE;
 }
 
-static bool reads_only(const struct sending *s)
+static bool reads_only(const struct attempt *s)
 {
     return is_theirs(s) ? s->p->columns > 0 : rlk_steps[s->q->step].is & RLK_READS;
 }
 
 /* Do answers contain texts that the server may convert? Only on an adopted connection: our own
  * connections use UTF-8. The texts of our own tables are read as bytes. */
-static bool reads_texts(const struct sending *s)
+static bool reads_texts(const struct attempt *s)
 {
     MYSQL_STMT *stmt = s->p->stmt;
     unsigned count = s->c->adopted && is_theirs(s) ? mysql_stmt_field_count(stmt) : 0;
@@ -49,7 +49,7 @@ static bool reads_texts(const struct sending *s)
 
 /* The server has not executed a statement that it no longer knows. A statement whose columns have
  * changed only reads. send_query() prepares both again. */
-static enum rlk_class failed(const struct sending *s, bool sent)
+static enum rlk_class failed(const struct attempt *s, bool sent)
 {
     MYSQL_STMT *stmt = s->p->stmt;
     unsigned code = mysql_stmt_errno(stmt);
@@ -63,7 +63,7 @@ static enum rlk_class failed(const struct sending *s, bool sent)
 
 /* A statement with columns only reads, so it may be prepared and executed again after its table was
  * altered. */
-static enum rlk_class misfit(const struct sending *s)
+static enum rlk_class misfit(const struct attempt *s)
 {
     bool reads = reads_only(s);
     if (!is_theirs(s))
@@ -76,7 +76,7 @@ static enum rlk_class misfit(const struct sending *s)
 
 /* The server does not announce the columns of a procedure. We allocate memory before the statement
  * runs, so that a lack of memory changes nothing. */
-static unsigned columns_of(const struct sending *s)
+static unsigned columns_of(const struct attempt *s)
 {
     unsigned announced = mysql_stmt_field_count(s->p->stmt);
     return announced ? announced
@@ -85,7 +85,7 @@ static unsigned columns_of(const struct sending *s)
 
 /* Preparing changes nothing, so a connection lost here is RLK_UNSENT. The statement has lost its
  * connection if the caller used mysql_change_user() or the like. */
-static enum rlk_class prepare(const struct sending *s)
+static enum rlk_class prepare(const struct attempt *s)
 {
     struct prepared *p = s->p;
     enum rlk_class class = RLK_DONE;
@@ -159,7 +159,7 @@ static void restore_charset(struct conn *c, const struct rlk_call *call, const c
 }
 
 /* The buffers are announced to the client library when there is one for each column. */
-static enum rlk_class take_shape(const struct sending *s)
+static enum rlk_class take_shape(const struct attempt *s)
 {
     struct prepared *p = s->p;
     unsigned columns = mysql_stmt_field_count(p->stmt);
@@ -176,7 +176,7 @@ static enum rlk_class take_shape(const struct sending *s)
 }
 
 /* Stops when the rows are in memory. */
-static enum rlk_class execute(const struct sending *s, MYSQL_BIND *values)
+static enum rlk_class execute(const struct attempt *s, MYSQL_BIND *values)
 {
     struct prepared *p = s->p;
     char restore[120] = "";
@@ -196,7 +196,7 @@ static enum rlk_class execute(const struct sending *s, MYSQL_BIND *values)
 
 /* Sends the statement a second time if the server lost it, or if a column has become a text since
  * it was prepared. The latter only reads, so it may run twice. */
-static enum rlk_class send_query(const struct sending *s, MYSQL_BIND *values)
+static enum rlk_class send_query(const struct attempt *s, MYSQL_BIND *values)
 {
     struct prepared *p = s->p;
     enum rlk_class class = RLK_DONE;
@@ -246,7 +246,7 @@ static bool gives_up(struct conn *c, const struct rlk_call *call, MYSQL_STMT *st
 
 /* A procedure sends one result for each SELECT, and a last one of its own. The last one reports an
  * error after the first rows, for example one of its COMMIT. */
-static enum rlk_class end_answer(const struct sending *s, enum rlk_class class)
+static enum rlk_class end_answer(const struct attempt *s, enum rlk_class class)
 {
     MYSQL_STMT *stmt = s->p->stmt;
     int more = 0;
@@ -268,7 +268,7 @@ static enum rlk_class run(struct conn *c, struct rlk_call *call, struct rlk_quer
     if (!values)
         return RLK_NOMEM;
     struct prepared *p = find_statement(c, q);
-    const struct sending s = {.c = c, .call = call, .p = p, .q = q};
+    const struct attempt s = {.c = c, .call = call, .p = p, .q = q};
     enum rlk_class class = check_length(c, call, values, q->count);
     if (class == RLK_DONE)
         class = send_query(&s, values);
@@ -363,7 +363,7 @@ enum rlk_class my_renew_all(struct conn *c, struct rlk_call *call, struct rlk_qu
 enum rlk_class my_prepare(struct conn *c, struct rlk_call *call, enum rlk_step step)
 {
     struct rlk_query q = {.step = step, .sql = c->texts->sql[step]};
-    const struct sending s = {.c = c, .call = call, .p = &c->prepared[step], .q = &q};
+    const struct attempt s = {.c = c, .call = call, .p = &c->prepared[step], .q = &q};
     return prepare(&s);
 }
 

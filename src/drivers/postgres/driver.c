@@ -15,8 +15,8 @@ static void client(char *out, size_t cap)
 
 static const char *const schemes[] = {"postgresql", "postgres", NULL};
 
-extern const struct rlk_backend rlk_backend_postgres;
-const struct rlk_backend rlk_backend_postgres = {
+extern const struct rlk_driver rlk_driver_postgres;
+const struct rlk_driver rlk_driver_postgres = {
     .name = "postgres",
     .schemes = schemes,
     .conn_size = sizeof(struct conn),

@@ -22,8 +22,8 @@ static void client(char *out, size_t cap)
 
 static const char *const schemes[] = {"sqlite", NULL};
 
-extern const struct rlk_backend rlk_backend_sqlite;
-const struct rlk_backend rlk_backend_sqlite = {
+extern const struct rlk_driver rlk_driver_sqlite;
+const struct rlk_driver rlk_driver_sqlite = {
     .name = "sqlite",
     .schemes = schemes,
     .conn_size = sizeof(struct conn),

@@ -5,24 +5,24 @@
 #include <string.h>
 
 #if RLK_WITH_POSTGRES
-extern const struct rlk_backend rlk_backend_postgres;
+extern const struct rlk_driver rlk_driver_postgres;
 #endif
 #if RLK_WITH_MYSQL
-extern const struct rlk_backend rlk_backend_mysql;
+extern const struct rlk_driver rlk_driver_mysql;
 #endif
 #if RLK_WITH_SQLITE
-extern const struct rlk_backend rlk_backend_sqlite;
+extern const struct rlk_driver rlk_driver_sqlite;
 #endif
 
-static const struct rlk_backend *const backends[] = {
+static const struct rlk_driver *const drivers[] = {
 #if RLK_WITH_POSTGRES
-    &rlk_backend_postgres,
+    &rlk_driver_postgres,
 #endif
 #if RLK_WITH_MYSQL
-    &rlk_backend_mysql,
+    &rlk_driver_mysql,
 #endif
 #if RLK_WITH_SQLITE
-    &rlk_backend_sqlite,
+    &rlk_driver_sqlite,
 #endif
     NULL,
 };
@@ -44,19 +44,19 @@ int rowlock_list_drivers(int (*each)(void *context, const char *driver, const ch
     int stop = 0;
     if (!each)
         return ROWLOCK_EINVAL;
-    for (size_t i = 0; backends[i] && stop == 0; i++) {
+    for (size_t i = 0; drivers[i] && stop == 0; i++) {
         char client[80];
-        backends[i]->client(client, sizeof client);
-        stop = each(context, backends[i]->name, client);
+        drivers[i]->client(client, sizeof client);
+        stop = each(context, drivers[i]->name, client);
     }
     return ROWLOCK_OK;
 }
 
-const struct rlk_backend *rlk_backend_find(const char *scheme, bool *known)
+const struct rlk_driver *rlk_driver_find(const char *scheme, bool *known)
 {
     *known = among(scheme, schemes);
-    for (size_t i = 0; backends[i]; i++)
-        if (among(scheme, backends[i]->schemes))
-            return backends[i];
+    for (size_t i = 0; drivers[i]; i++)
+        if (among(scheme, drivers[i]->schemes))
+            return drivers[i];
     return NULL;
 }
