@@ -204,6 +204,12 @@ void rlk_step_try(struct rlk_ask *ask, struct rlk_trying *t)
     ask_try(ask, RLK_STEP_ACQUIRE, t);
 }
 
+static struct rlk_ask *cheap(struct rlk_ask *first, const struct rlk_ask *ask)
+{
+    *first = (struct rlk_ask){.where = ask->where, .cheap = true};
+    return first;
+}
+
 /* Steps before the try, where they cost less than the try and are likely to be enough:
  *   - ACQUIRE_MET for a lock that was held by the same exclusive grant the last two times, but not
  *     in a pool, where ACQUIRE_USUAL of many handles is one statement;
@@ -223,26 +229,25 @@ void rlk_step_acquire(const rowlock_db *db, struct rlk_ask *ask, struct rlk_tryi
     bool again = usual && exclusive && request->met_again && !gathers;
     bool polls = gathers && outside;
     rlk_step_try(ask, t);
-    t->first[0] = t->first[1] = (struct rlk_ask){.where = ask->where, .cheap = true};
     if (again && sql[RLK_STEP_ACQUIRE_MET]) {
+        *last = cheap(next, ask);
         ask_try(next, RLK_STEP_ACQUIRE_MET, t);
-        *last = next;
         return;
     }
     if (usual && sql[RLK_STEP_ACQUIRE_USUAL]) {
+        *last = cheap(next, ask);
         ask_try(next, RLK_STEP_ACQUIRE_USUAL, t);
-        *last = next;
         return;
     }
     if (db->driver->local && sql[RLK_STEP_LOOK]) {
+        *last = cheap(next, ask);
         rlk_step_look(next, t);
-        *last = next;
         last = &next->first;
         next++;
     }
     if ((plain || polls) && request->met && sql[RLK_STEP_STILL_HELD]) {
+        *last = cheap(next, ask);
         ask_still_held(next, t);
-        *last = next;
     }
 }
 

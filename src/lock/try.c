@@ -183,7 +183,8 @@ void rlk_try_begin(struct rlk_acquiring *a)
                               .retryable_if_lost = true};
     a->before = a->which;
     a->db->stats.tries++;
-    a->one = (struct rlk_trying){.request = a->requests, .grant = a->grants};
+    a->one.request = a->requests;
+    a->one.grant = a->grants;
     a->all =
         (struct rlk_trying_all){.requests = a->requests, .count = a->count, .grants = a->grants};
     if (a->count > 1) {
