@@ -112,10 +112,7 @@ static int run_watch(struct cli *cli)
         return EXIT_UNFIT;
     looker.cli = cli;
     looker.name = cli->argument_count > 0 ? cli->arguments[0] : NULL;
-    status = watch();
-    if (!cli->abandon)
-        looker_free(&looker);
-    return status;
+    return watch();
 }
 
 const struct command watch_command =

@@ -7,8 +7,6 @@
 
 #include "cli/run/run.h"
 
-#include <pthread.h>
-
 /* run/cmd_run.c, run/cmd_lead.c */
 extern const struct command run_command, lead_command;
 /* cmd_lock.c */
@@ -26,34 +24,6 @@ extern const struct command check_command, join_command;
 
 /* Carries out the command for each of several databases. */
 int run_for_members(struct cli *cli);
-
-/* ---------------------------------------------------------------- the rate of grants (rate.c) */
-
-/* Each grant of a name has the next token, so tokens that were seen tell the number of grants.
- * Grants between two looks at a name are counted when the name is seen again. */
-
-#define RATE_SAMPLES 10
-
-struct rate {
-    /* In the order of strcmp(). */
-    struct seen *names;
-    size_t count;
-    int64_t looks;
-    /* The numbers of grants at the latest looks. */
-    int64_t grants[RATE_SAMPLES];
-    /* The times since the looks before them. */
-    int64_t spans_ms[RATE_SAMPLES];
-    int64_t last_ms;
-};
-
-/* Returns the number of grants since the look before, 0 at the first look. */
-int64_t rate_note(struct rate *rate, const struct snapshot *snapshot);
-
-/* The time between the last look and the one before. */
-int64_t rate_span_ms(const struct rate *rate);
-
-/* Grants in 1000 seconds, over the latest looks. */
-int64_t rate_milli(const struct rate *rate);
 
 /* ---------------------------------------------------------------- looks of watch (looker.c) */
 
@@ -78,28 +48,12 @@ struct looker {
     const char *name;
     /* The number of looks. UNSET: without an end. */
     int64_t most;
-    struct rate rate;
-
-    pthread_t thread;
-    /* Protects the members below. */
-    pthread_mutex_t mutex;
-    /* Not yet fetched. */
-    struct view *news;
-    /* Looking now. */
-    bool busy;
-    bool stopping;
-    /* There will be no more news. */
-    bool ended;
-    /* Readable when there are news, or it has ended. */
-    int ready[2];
-    /* Readable when it must end. */
-    int stop[2];
+    /* A pipe for the views of the thread. Its end says that there will be no others. */
+    int news[2];
 };
 
-void looker_free(struct looker *looker);
-
 /* Looks once. Never NULL; free it with view_free(). */
-struct view *looker_look(struct looker *looker);
+struct view *looker_look(const struct looker *looker);
 void view_free(struct view *view);
 
 /* "1 held, 0 waiting, 0.5 grants/s". Free it. */
@@ -109,8 +63,8 @@ char *view_summary(const struct view *view);
  * database hangs. False: it could not be started; a message says why. */
 bool looker_start(struct looker *looker);
 
-/* The newest view that was not fetched yet, or NULL. *ended: there will be no others. */
-struct view *looker_fetch(struct looker *looker, bool *ended);
+/* The next view, or NULL if there is none yet. *ended: there will be no others. */
+struct view *looker_fetch(const struct looker *looker, bool *ended);
 
 /* Ends the thread. Sets cli->abandon if the thread still waits for the database. */
 void looker_stop(struct looker *looker);

@@ -326,7 +326,7 @@ static void show(struct screen *s)
     struct pollfd files[] = {
         {.fd = isatty(STDIN_FILENO) ? STDIN_FILENO : -1, .events = POLLIN},
         {.fd = signals_fd(), .events = POLLIN},
-        {.fd = s->looker->ready[0], .events = POLLIN},
+        {.fd = s->looker->news[0], .events = POLLIN},
     };
     do {
         draw(s);
