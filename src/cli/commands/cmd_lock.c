@@ -101,17 +101,14 @@ static struct {
     int64_t ttl_ms;
 } its = {.token = UNSET};
 
-#define ITS_OWNER_OPTION \
-    OPTION("owner", 0, "OWNER", "the owner of the grant ($ROWLOCK_OWNER)", TEXT, its.owner)
-#define ITS_TOKEN_OPTION \
-    NUMBER_OPTION("token", "the token of the grant ($ROWLOCK_TOKEN)", its.token, 1, INT64_MAX)
-
-static const struct option_row grant_options[] = {ITS_OWNER_OPTION, ITS_TOKEN_OPTION, JSON_OPTION,
-                                                  OPTIONS_END};
-static const struct option_row renew_options[] = {
-    ITS_OWNER_OPTION, ITS_TOKEN_OPTION,
-    OPTION("ttl", 0, "DURATION", "length of the lease from now on (as before)", LENGTH, its.ttl_ms),
-    JSON_OPTION, OPTIONS_END};
+static const struct option_row grant_options[] = {
+    OPTION("owner", 0, "OWNER", "the owner of the grant ($ROWLOCK_OWNER)", TEXT, its.owner),
+    NUMBER_OPTION("token", "the token of the grant ($ROWLOCK_TOKEN)", its.token, 1, INT64_MAX),
+    {"ttl", 0, LENGTH, "DURATION", "length of the lease from now on (as before)", &its.ttl_ms, 0,
+     INT64_MAX, "renew"},
+    JSON_OPTION,
+    OPTIONS_END,
+};
 
 static int attach(struct cli *cli)
 {
@@ -136,11 +133,20 @@ static int attach(struct cli *cli)
     return reported(cli, result);
 }
 
-static int answer(const struct cli *cli, int result, bool renewed)
+static int carry_out(const struct cli *cli)
 {
-    const char *what = cli->command->name;
-    const char *name = cli->arguments[0];
+    rowlock_lock *lock = cli->locks[0];
+    if (cli->command == &renew_command)
+        return rowlock_renew(lock, its.ttl_ms);
+    return cli->command == &release_command ? rowlock_release(lock) : rowlock_verify(lock);
+}
+
+static int answer(const struct cli *cli, int result)
+{
+    const char *what = cli->command->name, *name = cli->arguments[0];
     long long token = (long long)its.token;
+    bool renewed =
+        cli->command == &renew_command && (result == ROWLOCK_OK || result == ROWLOCK_LAPSED);
     if (general.json && result >= 0)
         print_answer(cli, result, its.owner, its.token, renewed);
     if (result == ROWLOCK_LOST)
@@ -157,37 +163,22 @@ static int answer(const struct cli *cli, int result, bool renewed)
     return renewed ? EXIT_FINE : status_of(result);
 }
 
-static int run_renew(struct cli *cli)
+static int run_attached(struct cli *cli)
 {
     int status = attach(cli);
-    if (status != EXIT_FINE)
-        return status;
-    int result = rowlock_renew(cli->locks[0], its.ttl_ms);
-    return answer(cli, result, result == ROWLOCK_OK || result == ROWLOCK_LAPSED);
-}
-
-static int run_release(struct cli *cli)
-{
-    int status = attach(cli);
-    return status == EXIT_FINE ? answer(cli, rowlock_release(cli->locks[0]), false) : status;
-}
-
-static int run_verify(struct cli *cli)
-{
-    int status = attach(cli);
-    return status == EXIT_FINE ? answer(cli, rowlock_verify(cli->locks[0]), false) : status;
+    return status == EXIT_FINE ? answer(cli, carry_out(cli)) : status;
 }
 
 const struct command renew_command = COMMAND("renew", "NAME", "extend the lease of a grant",
                                              "Exit status: 0 renewed; 76 the grant is gone.\n",
-                                             renew_options, 1, 1, false, QUORUM, run_renew);
+                                             grant_options, 1, 1, false, QUORUM, run_attached);
 
 const struct command release_command =
     COMMAND("release", "NAME", "release a lock",
             "Exit status: 0 released; 76 the grant was gone already.\n", grant_options, 1, 1, false,
-            QUORUM, run_release);
+            QUORUM, run_attached);
 
 const struct command verify_command =
     COMMAND("verify", "NAME", "ask whether a grant is still valid",
             "Exit status: 0 valid; 76 the grant is gone, or its lease has run out.\n",
-            grant_options, 1, 1, false, QUORUM, run_verify);
+            grant_options, 1, 1, false, QUORUM, run_attached);

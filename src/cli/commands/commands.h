@@ -7,7 +7,7 @@
 
 #include "cli/run/run.h"
 
-/* run/cmd_run.c, run/cmd_lead.c */
+/* run/cmd_run.c */
 extern const struct command run_command, lead_command;
 /* cmd_lock.c */
 extern const struct command acquire_command, renew_command, release_command, verify_command;
