@@ -189,17 +189,9 @@ static int collect(void *context, const struct entry *entry)
     return 0;
 }
 
-int snapshot_grants(struct snapshot *snapshot, rowlock_db *db, const char *name)
-{
-    snapshot->count = snapshot->grants = snapshot->held = snapshot->waiting = 0;
-    int result = list_entries(db, name, false, collect, snapshot);
-    snapshot->taken_ms = now_ms();
-    return result;
-}
-
 int snapshot_take(struct snapshot *snapshot, rowlock_db *db, const char *name)
 {
-    int result = snapshot_grants(snapshot, db, name);
+    int result = list_entries(db, name, false, collect, snapshot);
     if (result == ROWLOCK_OK)
         result = list_entries(db, name, true, collect, snapshot);
     snapshot->taken_ms = now_ms();

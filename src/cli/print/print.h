@@ -252,8 +252,7 @@ struct snapshot {
     int64_t taken_ms;
 };
 
-/* Both begin anew. The first reads grants alone. */
-int snapshot_grants(struct snapshot *snapshot, rowlock_db *db, const char *name);
+/* snapshot is empty before. */
 int snapshot_take(struct snapshot *snapshot, rowlock_db *db, const char *name);
 void snapshot_free(struct snapshot *snapshot);
 
