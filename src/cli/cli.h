@@ -160,21 +160,20 @@ struct cli {
     bool abandon;
 };
 
-/* The options that may stand before the command. *used gets the number of words they took. */
-int options_before_command(struct cli *cli, char **argv, int *used);
+/* The options that may stand before the command. Returns the number of words they took. */
+int options_before_command(struct cli *cli, char **argv);
 
-/* The options of the command, and cli->arguments. argv[0] is the command's name. Both functions
- * return EXIT_FINE, or EXIT_USAGE after a message. */
-int options_of_command(struct cli *cli, int argc, char **argv);
+/* The options of the command, and cli->arguments. argv[0] is the command's name. */
+void options_of_command(struct cli *cli, int argc, char **argv);
 
 /* One line for each option, for --help. NULL: those before the command. */
 void options_print(const struct command *command);
 
-/* Says what is wrong with the command line, and where to read more. Returns EXIT_USAGE. */
+/* Says what is wrong with the command line, and where to read more. Ends the process. */
 int usage_error(const struct cli *cli, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+    __attribute__((noreturn, format(printf, 2, 3)));
 
-/* The same, if the command is at one of several databases and that is bad. Else EXIT_FINE. */
+/* The same, if the command is at one of several databases and that is bad. */
 int not_for_members(const struct cli *cli, bool bad, const char *reason);
 
 /* A decimal number between least and most, and nothing else. */

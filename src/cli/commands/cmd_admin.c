@@ -19,19 +19,18 @@ static int print_sql(void *context, const char *sql, size_t length)
 }
 
 /* For install and upgrade. option: the one that prints SQL. */
-static int sql_settings(const struct cli *cli, const char *option)
+static void sql_settings(const struct cli *cli, const char *option)
 {
-    int status = not_for_members(cli, general.sql,
-                                 "each member has its own SQL; give the --url of one member");
-    if (status == EXIT_FINE && general.sql && general.json)
-        return usage_error(cli, "%s and --json exclude each other", option);
-    return status;
+    not_for_members(cli, general.sql, "each member has its own SQL; give the --url of one member");
+    if (general.sql && general.json)
+        usage_error(cli, "%s and --json exclude each other", option);
 }
 
 static int run_install(struct cli *cli)
 {
-    int status = sql_settings(cli, "--print");
-    if (status != EXIT_FINE || (status = connect_database(cli, NULL)) != EXIT_FINE)
+    sql_settings(cli, "--print");
+    int status = connect_database(cli, NULL);
+    if (status != EXIT_FINE)
         return status;
     if (general.sql)
         return reported(cli, rowlock_install_script(cli->db, print_sql, NULL));
@@ -111,8 +110,9 @@ static int run_upgrade(struct cli *cli)
 {
     struct upgrading u = {.count = 0};
     rowlock_upgrade_options options = ROWLOCK_UPGRADE_OPTIONS_INIT;
-    int status = sql_settings(cli, "--sql");
-    if (status != EXIT_FINE || (status = connect_database(cli, NULL)) != EXIT_FINE)
+    sql_settings(cli, "--sql");
+    int status = connect_database(cli, NULL);
+    if (status != EXIT_FINE)
         return status;
     if (general.json)
         u.steps = must_have(json_array());
@@ -186,10 +186,11 @@ static int say_token(void *context, const struct entry *entry)
 static int run_break(struct cli *cli)
 {
     rowlock_grant broken = ROWLOCK_GRANT_INIT;
-    int status = not_for_members(cli, if_token == 0,
-                                 "give --if-token, so that all members take the same grant away; "
-                                 "`rowlock show` prints the token");
-    if (status != EXIT_FINE || (status = connect_database(cli, NULL)) != EXIT_FINE)
+    not_for_members(cli, if_token == 0,
+                    "give --if-token, so that all members take the same grant away; `rowlock show` "
+                    "prints the token");
+    int status = connect_database(cli, NULL);
+    if (status != EXIT_FINE)
         return status;
     int result = rowlock_break(cli->db, cli->arguments[0], if_token, &broken);
     if (result == ROWLOCK_NONE)

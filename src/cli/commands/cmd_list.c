@@ -47,7 +47,7 @@ static int run_list(struct cli *cli)
 {
     struct listing listing = {.table = entry_table(waiters)};
     if (names && general.json)
-        return usage_error(cli, "--names and --json exclude each other");
+        usage_error(cli, "--names and --json exclude each other");
     int status = connect_database(cli, NULL);
     if (status != EXIT_FINE)
         return status;

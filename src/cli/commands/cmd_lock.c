@@ -64,17 +64,14 @@ static int run_acquire(struct cli *cli)
 {
     rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
     int result = ROWLOCK_OK;
-    int status = grant_settings(cli);
-    if (status != EXIT_FINE)
-        return status;
+    grant_settings(cli);
     if (!asked.owner)
         asked.owner = from_environment("ROWLOCK_OWNER");
     options.owner = asked.owner;
     if (!options.owner && !general.json)
-        return usage_error(cli,
-                           "say --owner or set ROWLOCK_OWNER: you need the owner to release the "
-                           "lock (--json makes a random owner and prints it)");
-    status = connect_database(cli, &options);
+        usage_error(cli, "say --owner or set ROWLOCK_OWNER: you need the owner to release the "
+                         "lock (--json makes a random owner and prints it)");
+    int status = connect_database(cli, &options);
     if (status == EXIT_FINE)
         status = outer_refuses(cli);
     if (status != EXIT_FINE)
@@ -116,14 +113,11 @@ static int attach(struct cli *cli)
     if (!its.owner)
         its.owner = from_environment("ROWLOCK_OWNER");
     if (!its.owner)
-        return usage_error(cli,
-                           "the owner of the grant is missing; say --owner or set ROWLOCK_OWNER");
+        usage_error(cli, "the owner of the grant is missing; say --owner or set ROWLOCK_OWNER");
     if (its.token == UNSET && !token)
-        return usage_error(cli,
-                           "the token of the grant is missing; say --token or set ROWLOCK_TOKEN");
+        usage_error(cli, "the token of the grant is missing; say --token or set ROWLOCK_TOKEN");
     if (its.token == UNSET && !parse_number(token, 1, INT64_MAX, &its.token))
-        return usage_error(cli, "ROWLOCK_TOKEN: '%s' is not a token; set it to a number above 0",
-                           token);
+        usage_error(cli, "ROWLOCK_TOKEN: '%s' is not a token; set it to a number above 0", token);
     int status = connect_database(cli, NULL);
     if (status != EXIT_FINE)
         return status;

@@ -208,7 +208,7 @@ static int run_metrics(struct cli *cli)
     if (status != EXIT_FINE)
         return status;
     if (match && (!*match || strlen(match) > 255))
-        return usage_error(cli, "--match: the pattern must have 1 to 255 bytes");
+        usage_error(cli, "--match: the pattern must have 1 to 255 bytes");
     int count = is_quorum(cli) ? general.url_count : 1;
     status = count > 1 ? read_members(cli, readings, count) : read_database(cli, readings);
     status = give(readings, count, status);

@@ -250,11 +250,11 @@ static int run_once(struct cli *cli)
     int count = cli->argument_count - 1;
     bool shows = strcmp(word, "show") == 0, forgets = strcmp(word, "forget") == 0;
     if (!shows && !forgets && strcmp(word, "list") != 0)
-        return usage_error(cli, "'%s' is not a subcommand; say list, show or forget", word);
+        usage_error(cli, "'%s' is not a subcommand; say list, show or forget", word);
     if ((shows || forgets) && count < 1)
-        return usage_error(cli, "%s needs a key", word);
+        usage_error(cli, "%s needs a key", word);
     if ((shows || forgets) && match)
-        return usage_error(cli, "--match belongs to list");
+        usage_error(cli, "--match belongs to list");
     int status = connect_database(cli, NULL);
     if (status != EXIT_FINE)
         return status;

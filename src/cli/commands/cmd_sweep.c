@@ -175,14 +175,11 @@ static int sweep_every(struct cli *cli)
 static int run_sweep(struct cli *cli)
 {
     int signal;
-    int status = not_for_members(cli, set.every_ms != 0,
-                                 "--every works on one database; start one sweep for the --url of "
-                                 "each member");
-    if (status != EXIT_FINE)
-        return status;
+    not_for_members(cli, set.every_ms != 0,
+                    "--every works on one database; start one sweep for the --url of each member");
     if (general.quiet && general.json)
-        return usage_error(cli, "--quiet and --json exclude each other");
-    status = connect_database(cli, NULL);
+        usage_error(cli, "--quiet and --json exclude each other");
+    int status = connect_database(cli, NULL);
     if (status != EXIT_FINE)
         return status;
     return set.every_ms ? sweep_every(cli) : reported(cli, sweep_once(cli, &signal));

@@ -88,10 +88,8 @@ static int wait_until_free(struct cli *cli)
 
 static int run_wait(struct cli *cli)
 {
-    int status = wait_settings(cli);
-    if (status != EXIT_FINE)
-        return status;
-    status = connect_database(cli, NULL);
+    wait_settings(cli);
+    int status = connect_database(cli, NULL);
     if (status == EXIT_FINE)
         status = outer_refuses(cli);
     return conflict_status(status == EXIT_FINE ? wait_until_free(cli) : status);
@@ -149,7 +147,7 @@ static int run_leader(struct cli *cli)
 {
     struct holders holders;
     if (general.interval_ms != UNSET && !watches)
-        return usage_error(cli, "--interval needs --watch");
+        usage_error(cli, "--interval needs --watch");
     if (general.interval_ms == UNSET)
         general.interval_ms = DEFAULT_INTERVAL_MS;
     /* --watch goes on through an outage. */

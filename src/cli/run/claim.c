@@ -66,31 +66,32 @@ bool once_is_under(const char *stored, const char *name)
            strncmp(first + 1, name, strlen(name)) == 0;
 }
 
-static int key_length(const struct cli *cli, const char *option, const char *key)
+static void key_length(const struct cli *cli, const char *option, const char *key)
 {
     char *whole = once_key(cli->arguments, cli->name_count, key);
     size_t length = strlen(whole);
     free(whole);
-    if (length <= LONGEST_KEY)
-        return EXIT_FINE;
-    return usage_error(cli, "%s: key and name together are too long by %zu bytes; shorten the %s",
-                       option, length - LONGEST_KEY, asked.once ? "key" : "name");
+    if (length > LONGEST_KEY)
+        usage_error(cli, "%s: key and name together are too long by %zu bytes; shorten the %s",
+                    option, length - LONGEST_KEY, asked.once ? "key" : "name");
 }
 
 int once_settings(const struct cli *cli)
 {
     const char *option = asked.once ? "--once" : "--every";
-    if (!asked.once && !asked.every_ms)
-        return asked.retry_after_ms ? usage_error(cli, "--retry-after needs --every or --once")
-                                    : EXIT_FINE;
+    bool keyed = asked.once || asked.every_ms;
+    if (!keyed && asked.retry_after_ms)
+        usage_error(cli, "--retry-after needs --every or --once");
+    if (!keyed)
+        return EXIT_FINE;
     if (asked.once && !*asked.once)
-        return usage_error(cli, "--once: the key is empty; it takes 1 to 255 bytes");
+        usage_error(cli, "--once: the key is empty; it takes 1 to 255 bytes");
     if (asked.shared || asked.permits)
-        return usage_error(cli, "%s needs the lock exclusively: leave out --shared and --permits",
-                           option);
+        usage_error(cli, "%s needs the lock exclusively: leave out --shared and --permits", option);
     if (asked.retry_after_ms > LONGEST_RUN_MS)
-        return usage_error(cli, "--retry-after: must be at most 366d");
-    return key_length(cli, option, asked.once ? asked.once : PERIOD_KEY_LONGEST);
+        usage_error(cli, "--retry-after: must be at most 366d");
+    key_length(cli, option, asked.once ? asked.once : PERIOD_KEY_LONGEST);
+    return EXIT_FINE;
 }
 
 /* ---------------------------------------------------------------- claiming */

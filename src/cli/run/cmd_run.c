@@ -13,13 +13,10 @@ static int run_run(struct cli *cli)
 {
     int progress[2];
     enum job_end how;
-    int status = metrics_run_begins(cli);
-    if (status == EXIT_FINE)
-        status = hold_settings(cli);
-    if (status != EXIT_FINE)
-        return status;
+    metrics_run_begins(cli);
+    hold_settings(cli);
     job_note_inherited_files();
-    status = hold_progress(progress);
+    int status = hold_progress(progress);
     if (status != EXIT_FINE)
         return status;
     complain_without_waiting();
@@ -105,12 +102,10 @@ static int run_lead(struct cli *cli)
 {
     enum job_end how = JOB_TOLD;
     int64_t pause_ms = 0;
-    int signal = 0;
-    int status = hold_settings(cli);
-    if (status == EXIT_FINE && cli->name_count > 1)
-        return usage_error(cli, "it takes one name: each lock has a leader of its own");
-    if (status != EXIT_FINE)
-        return status;
+    int signal = 0, status;
+    hold_settings(cli);
+    if (cli->name_count > 1)
+        usage_error(cli, "it takes one name: each lock has a leader of its own");
     job_note_inherited_files();
     complain_without_waiting();
     cli->resigns = true;

@@ -14,12 +14,11 @@
 
 static int64_t begin_ms;
 
-int metrics_run_begins(const struct cli *cli)
+void metrics_run_begins(const struct cli *cli)
 {
     begin_ms = now_ms();
     if (asked.metrics && !*asked.metrics)
-        return usage_error(cli, "--metrics: the folder's name is empty");
-    return EXIT_FINE;
+        usage_error(cli, "--metrics: the folder's name is empty");
 }
 
 /* ---------------------------------------------------------------- the metrics */

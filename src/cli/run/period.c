@@ -60,29 +60,26 @@ static bool is_zone_name(const char *name)
 }
 
 /* UTC needs no database. The zones below right/ count leap seconds, and the clocks do not. */
-static int set_zone(const struct cli *cli, const char *name)
+static void set_zone(const struct cli *cli, const char *name)
 {
     const char *folder = getenv("TZDIR");
     const char *before = getenv("TZ");
     if (strcmp(name, "UTC") == 0)
-        return EXIT_FINE;
+        return;
     if (strncmp(name, "right/", 6) == 0)
-        return usage_error(cli, "--timezone: '%s' counts leap seconds; give '%s'", name, name + 6);
+        usage_error(cli, "--timezone: '%s' counts leap seconds; give '%s'", name, name + 6);
     if (!folder || !*folder)
         folder = "/usr/share/zoneinfo";
     char *zone = new_text(":%s/%s", folder, name);
     has_zone = is_zone_name(name) && is_zone(zone + 1);
-    if (has_zone) {
-        original_zone = before ? new_text("%s", before) : NULL;
-        set_and_free("TZ", zone);
-        tzset();
-        return EXIT_FINE;
-    }
-    free(zone);
-    return usage_error(cli,
-                       "--timezone: '%s' is not in this host's time zone database (%s); give a "
-                       "name such as Europe/Berlin or UTC",
-                       name, folder);
+    if (!has_zone)
+        usage_error(cli,
+                    "--timezone: '%s' is not in this host's time zone database (%s); give a "
+                    "name such as Europe/Berlin or UTC",
+                    name, folder);
+    original_zone = before ? new_text("%s", before) : NULL;
+    set_and_free("TZ", zone);
+    tzset();
 }
 
 void period_restore_zone(void)
@@ -124,18 +121,16 @@ static int64_t weekday_of(const char *text)
 }
 
 /* "02:00", or "mon 02:00" for a period of weeks */
-static int at_setting(struct cli *cli)
+static void at_setting(struct cli *cli)
 {
     int64_t day = weekday_of(asked.at);
     if (!parse_time(asked.at + (day < 0 ? 0 : 4), &at_ms))
-        return usage_error(
-            cli, "--at: '%s' is not a time of day such as 02:00, or 'mon 02:00' for weeks",
-            asked.at);
+        usage_error(cli, "--at: '%s' is not a time of day such as 02:00, or 'mon 02:00' for weeks",
+                    asked.at);
     if (day >= 0 && asked.every_ms % (7 * DAY_MS) != 0)
-        return usage_error(cli, "--at '%s': the period must be a whole number of weeks, such as 7d",
-                           asked.at);
+        usage_error(cli, "--at '%s': the period must be a whole number of weeks, such as 7d",
+                    asked.at);
     at_ms += day < 0 ? 0 : day * DAY_MS;
-    return EXIT_FINE;
 }
 
 /* Is it counted in days, or in parts of a day? */
@@ -146,21 +141,22 @@ static bool fits_days(int64_t every_ms)
 
 int period_settings(struct cli *cli)
 {
-    int status;
+    if (!asked.every_ms && (asked.at || asked.timezone))
+        usage_error(cli, "%s needs --every", asked.at ? "--at" : "--timezone");
     if (!asked.every_ms)
-        return asked.at || asked.timezone
-                   ? usage_error(cli, "%s needs --every", asked.at ? "--at" : "--timezone")
-                   : EXIT_FINE;
+        return EXIT_FINE;
     if (asked.once)
-        return usage_error(cli, "--every and --once exclude each other: --every makes the key");
+        usage_error(cli, "--every and --once exclude each other: --every makes the key");
     if (asked.every_ms < SHORTEST_MS || asked.every_ms > LONGEST_MS)
-        return usage_error(cli, "--every: the period must be from 1s to 366d");
-    if (asked.at && (status = at_setting(cli)) != EXIT_FINE)
-        return status;
+        usage_error(cli, "--every: the period must be from 1s to 366d");
+    if (asked.at)
+        at_setting(cli);
     if ((asked.at || asked.timezone) && !fits_days(asked.every_ms))
-        return usage_error(cli, "--at and --timezone: the period must be a whole number of days, "
-                                "or divide a day");
-    return asked.timezone ? set_zone(cli, asked.timezone) : EXIT_FINE;
+        usage_error(cli, "--at and --timezone: the period must be a whole number of days, "
+                         "or divide a day");
+    if (asked.timezone)
+        set_zone(cli, asked.timezone);
+    return EXIT_FINE;
 }
 
 /* ---------------------------------------------------------------- the start of a period */

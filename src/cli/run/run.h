@@ -43,7 +43,7 @@ extern const struct option_row asked_options[];
 int32_t asked_permits(void);
 
 /* wait_settings() checks -n and -w, and fills in defaults. grant_settings() does the same for the
- * options of the grant too. Both return EXIT_FINE or EXIT_USAGE. */
+ * options of the grant too. Both return EXIT_FINE, or end the process. */
 int wait_settings(struct cli *cli);
 int grant_settings(struct cli *cli);
 
@@ -86,8 +86,8 @@ void grant_release(struct cli *cli);
 
 /* The key of a period is its start in UTC, by the database's clock, so all hosts agree on it. */
 
-/* Checks --every, --at and --timezone. Returns EXIT_FINE or EXIT_USAGE.
- *   - Call it before there is a second thread: it sets TZ for this process. */
+/* Checks --every, --at and --timezone. Call it before there is a second thread: it sets TZ for this
+ * process. */
 int period_settings(struct cli *cli);
 
 /* The key of the longest kind: "2026-11-22T02:00:00.500Z" */
@@ -116,7 +116,7 @@ char *once_names(const char *stored, const char **key);
 /* Is this the name whose token the claim has? It is the first. */
 bool once_is_under(const char *stored, const char *name);
 
-/* Checks the options that belong to --once and --every. Returns EXIT_FINE or EXIT_USAGE. */
+/* Checks the options that belong to --once and --every. */
 int once_settings(const struct cli *cli);
 
 /* Claims the key. True: run the job, also without a key. False: do not run it. Then a message has
@@ -136,8 +136,8 @@ bool once_has_failed(const rowlock_once_record *record);
 
 /* A file of metrics for each job, of what became of its runs on this host. */
 
-/* The run begins, and waits for its locks. EXIT_USAGE, after a message: it cannot be. */
-int metrics_run_begins(const struct cli *cli);
+/* The run begins, and waits for its locks. */
+void metrics_run_begins(const struct cli *cli);
 
 /* The run has ended. start_ms: of the grant. lost: the locks were lost, or the job was ended for
  * that. Without --metrics it does nothing. A failure is told, and changes nothing. */
@@ -240,8 +240,8 @@ bool lease_stalled(const struct lease *lease);
 /* ---------------------------------------------------------------- the whole */
 
 /* hold.c: hold_settings() checks the options of a command that runs another. hold_progress() makes
- * the pipe of --stall, and sets ROWLOCK_PROGRESS_FD: progress gets both ends, or -1.
- * Both return an exit status. */
+ * the pipe of --stall, and sets ROWLOCK_PROGRESS_FD: progress gets both ends, or -1. It returns an
+ * exit status. */
 int hold_settings(struct cli *cli);
 int hold_progress(int progress[2]);
 
