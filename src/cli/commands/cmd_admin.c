@@ -38,7 +38,7 @@ static int run_install(struct cli *cli)
     if (result != ROWLOCK_OK)
         return report_failure(cli, result);
     if (general.json)
-        json_print(json_of_answer(cli, result), false);
+        json_print_answer(cli, result, NULL, NULL);
     else
         say_member("The tables are in place.");
     return EXIT_FINE;
@@ -95,15 +95,12 @@ static int on_step(void *context, const rowlock_upgrade_step *step)
 
 static void print_end(const struct cli *cli, const struct upgrading *u)
 {
-    if (general.json) {
-        json_t *object = json_of_answer(cli, ROWLOCK_OK);
-        json_put(object, "steps", u->steps);
-        json_print(object, false);
-    } else if (u->count == 0 && !general.sql) {
+    if (general.json)
+        json_print_answer(cli, ROWLOCK_OK, "steps", u->steps);
+    else if (u->count == 0 && !general.sql)
         say_member("There is nothing to do.");
-    } else if (!dry_run && !general.sql) {
+    else if (!dry_run && !general.sql)
         say_member("The tables are upgraded.");
-    }
 }
 
 static int run_upgrade(struct cli *cli)
@@ -150,21 +147,18 @@ static void print_broken(const struct cli *cli, const rowlock_grant *grant)
 {
     bool over = grant->remaining_ms < 0;
     int64_t left_ms = over ? -grant->remaining_ms : grant->remaining_ms;
-    if (general.json) {
-        json_t *object = json_of_answer(cli, ROWLOCK_OK);
-        json_put(object, "broken", json_of_grant(grant));
-        json_print(object, false);
-        return;
-    }
-    say_member("took '%s' from %s, token %lld; its lease %s %s%s", grant->name,
-               holder_text(grant).text, (long long)grant->token, over ? "ended" : "had",
-               duration_text(left_ms).text, over ? " ago" : " left");
+    if (general.json)
+        json_print_answer(cli, ROWLOCK_OK, "broken", json_of_grant(grant));
+    else
+        say_member("took '%s' from %s, token %lld; its lease %s %s%s", grant->name,
+                   holder_text(grant).text, (long long)grant->token, over ? "ended" : "had",
+                   duration_text(left_ms).text, over ? " ago" : " left");
 }
 
 static int nothing_broken(const struct cli *cli)
 {
     if (general.json)
-        json_print(json_of_answer(cli, ROWLOCK_NONE), false);
+        json_print_answer(cli, ROWLOCK_NONE, NULL, NULL);
     if (if_token)
         complain("break '%s': it has no holder with token %lld", cli->arguments[0],
                  (long long)if_token);
@@ -233,13 +227,10 @@ static int run_raise_tokens(struct cli *cli)
         result = rowlock_new_identity(cli->db);
     if (result != ROWLOCK_OK)
         return report_failure(cli, result);
-    if (general.json) {
-        json_t *object = json_of_answer(cli, result);
-        json_put_integer(object, "highest", highest);
-        json_print(object, false);
-    } else {
+    if (general.json)
+        json_print_answer(cli, result, "highest", json_integer(highest));
+    else
         printf("%lld\n", (long long)highest);
-    }
     return EXIT_FINE;
 }
 

@@ -20,8 +20,7 @@ static const struct option_row list_options[] = {
 
 /* Row by row: there may be more rows than memory. */
 struct listing {
-    bool any;
-    /* The name of the last row. */
+    /* The name of the last row, or "". */
     char last[256];
     struct table table;
 };
@@ -31,13 +30,12 @@ static int on_entry(void *context, const struct entry *entry)
 {
     struct listing *listing = context;
     const char *name = OF_ENTRY(entry, name);
-    if (names && (!listing->any || strcmp(listing->last, name) != 0))
+    if (names && strcmp(listing->last, name) != 0)
         say("%s", name);
     else if (general.json)
-        json_print_element(json_of_entry(entry), !listing->any);
+        table_json(&listing->table, json_of_entry(entry));
     else if (!names)
         table_add_entry(&listing->table, entry);
-    listing->any = true;
     snprintf(listing->last, sizeof listing->last, "%s", name);
     return ferror(stdout);
 }
@@ -52,9 +50,7 @@ static int run_list(struct cli *cli)
     if (status != EXIT_FINE)
         return status;
     int result = list_entries(cli->db, NULL, waiters, on_entry, &listing);
-    if (result == ROWLOCK_OK && general.json)
-        json_print_end(!listing.any);
-    else if (!general.json && !names && (result == ROWLOCK_OK || listing.any))
+    if (!names && (result == ROWLOCK_OK || (!general.json && listing.last[0])))
         table_end(&listing.table);
     return reported(cli, result);
 }

@@ -141,11 +141,6 @@ static int look_at_keys(const struct cli *cli, const char *prefix, each_key *eac
 
 /* ---------------------------------------------------------------- list */
 
-struct listing {
-    bool any;
-    struct table table;
-};
-
 /* "NAME KEY", as people write it. A key of a program has no name. */
 static bool matches(const struct key *key)
 {
@@ -167,33 +162,27 @@ static void add_row(struct table *table, const struct key *key)
 
 static int on_key(void *context, const struct key *key)
 {
-    struct listing *listing = context;
     if (match && !matches(key))
         return 0;
     if (general.json)
-        json_print_element(json_of_key(key), !listing->any);
+        table_json(context, json_of_key(key));
     else
-        add_row(&listing->table, key);
-    listing->any = true;
+        add_row(context, key);
     return ferror(stdout);
 }
 
 static int list_keys(struct cli *cli, char **names, int count)
 {
     static const char *const headings[] = {"NAME", "STATE", "SINCE", "TOKEN", "KEY"};
-    struct listing listing = {.table = {.headings = headings, .columns = 5}};
+    struct table table = {.headings = headings, .columns = 5};
     char *prefix = count ? once_key(names, count, "") : NULL;
     /* In the locale "C", fnmatch() would take a byte for a character. */
     setlocale(LC_CTYPE, "C.UTF-8");
-    int result = look_at_keys(cli, prefix, on_key, &listing);
+    int result = look_at_keys(cli, prefix, on_key, &table);
     free(prefix);
-    if (result != ROWLOCK_OK)
-        return report_failure(cli, result);
-    if (general.json)
-        json_print_end(!listing.any);
-    else
-        table_end(&listing.table);
-    return EXIT_FINE;
+    if (result == ROWLOCK_OK)
+        table_end(&table);
+    return reported(cli, result);
 }
 
 /* ---------------------------------------------------------------- show and forget */
@@ -239,7 +228,7 @@ static int forget_key(const struct cli *cli, const char *whole)
 {
     int result = rowlock_once_forget(cli->db, whole);
     if (general.json && result >= 0)
-        json_print(json_of_answer(cli, result), false);
+        json_print_answer(cli, result, NULL, NULL);
     return result;
 }
 

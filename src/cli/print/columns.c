@@ -69,9 +69,16 @@ char **table_row(struct table *table)
     return table->cells + table->rows++ * table->columns;
 }
 
+void table_json(struct table *table, json_t *row)
+{
+    json_print_element(row, table->rows++ == 0);
+}
+
 void table_end(struct table *table)
 {
-    if (table->rows > 0 || !table->widths)
+    if (general.json)
+        puts(table->rows ? "\n]" : "[]");
+    else if (table->rows > 0 || !table->widths)
         print_page(table);
     free(table->cells);
     free(table->widths);

@@ -151,15 +151,18 @@ void json_print(json_t *value, bool compact)
     json_decref(value);
 }
 
+void json_print_answer(const struct cli *cli, int result, const char *key, json_t *value)
+{
+    json_t *object = json_of_answer(cli, result);
+    if (key)
+        json_put(object, key, value);
+    json_print(object, false);
+}
+
 void json_print_element(json_t *value, bool first)
 {
     fputs(first ? "[\n  " : ",\n  ", stdout);
     if (json_dumpf(value, stdout, 0) != 0 && !ferror(stdout))
         must_have(NULL);
     json_decref(value);
-}
-
-void json_print_end(bool empty)
-{
-    puts(empty ? "[]" : "\n]");
 }

@@ -168,10 +168,11 @@ void json_put_result(json_t *object, int result);
 /* Prints value and frees it. compact: on one line. */
 void json_print(json_t *value, bool compact);
 
-/* Prints and frees one element of an array, on one line. After the last, or after none, call
- * json_print_end(). */
+/* Prints an answer that has one member more. key NULL: none. */
+void json_print_answer(const struct cli *cli, int result, const char *key, json_t *value);
+
+/* Prints and frees one element of an array, on one line. */
 void json_print_element(json_t *value, bool first);
-void json_print_end(bool empty);
 
 /* "ok", "warning", "bad" */
 const char *verdict_text(rowlock_verdict verdict);
@@ -185,12 +186,16 @@ struct table {
     int *widths;
     /* The cells of the page that is being collected, row by row. */
     char **cells;
+    /* Of that page. With --json: all. */
     size_t rows;
 };
 
 /* A new row. Fill in all its cells; the table frees them. Rows are printed in pages, so a long
  * table takes no more memory than a short one. headings must outlive the table. */
 char **table_row(struct table *table);
+
+/* A new row with --json. It is printed at once. */
+void table_json(struct table *table, json_t *row);
 
 /* Prints the rest, and frees the table's memory. */
 void table_end(struct table *table);
