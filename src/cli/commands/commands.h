@@ -25,7 +25,7 @@ extern const struct command check_command, join_command;
 /* Carries out the command for each of several databases. */
 int run_for_members(struct cli *cli);
 
-/* ---------------------------------------------------------------- looks of watch (looker.c) */
+/* ---------------------------------------------------------------- looks of watch (cmd_watch.c) */
 
 /* What one look has found. */
 struct view {
@@ -41,33 +41,21 @@ struct view {
     rowlock_error error;
 };
 
-struct looker {
-    /* cli->db belongs to the thread while it runs. */
-    struct cli *cli;
-    /* The name of the lock. NULL: all locks. */
-    const char *name;
-    /* The number of looks. UNSET: without an end. */
-    int64_t most;
-    /* A pipe for the views of the thread. Its end says that there will be no others. */
-    int news[2];
-};
-
-/* Looks once. Never NULL; free it with view_free(). */
-struct view *looker_look(const struct looker *looker);
 void view_free(struct view *view);
 
 /* "1 held, 0 waiting, 0.5 grants/s". Free it. */
 char *view_summary(const struct view *view);
 
-/* Starts the thread, after a first look. With the thread, a screen answers its keys while the
- * database hangs. False: it could not be started; a message says why. */
-bool looker_start(struct looker *looker);
+/* Starts a thread that looks, after a first look. With the thread, a screen answers its keys while
+ * the database hangs. Returns a file that is readable when there is a view, or no other will come.
+ * -1: it could not be started; a message says why. */
+int looker_start(void);
 
 /* The next view, or NULL if there is none yet. *ended: there will be no others. */
-struct view *looker_fetch(const struct looker *looker, bool *ended);
+struct view *looker_fetch(bool *ended);
 
 /* Ends the thread. Sets cli->abandon if the thread still waits for the database. */
-void looker_stop(struct looker *looker);
+void looker_stop(void);
 
 /* Shows on a terminal what the looker finds, until the looker, a key or a signal ends it
  * (print/screen.c).
@@ -75,6 +63,6 @@ void looker_stop(struct looker *looker);
  *   - first is shown at once, and freed.
  *   - *status gets the exit status.
  * False: there can be no screen here, and nothing was done. */
-bool screen_watch(struct looker *looker, struct view *first, int *status);
+bool screen_watch(const struct cli *cli, struct view *first, int *status);
 
 #endif

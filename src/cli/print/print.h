@@ -124,7 +124,7 @@ static inline int64_t within(int64_t value, int64_t least, int64_t most)
     return value < least ? least : value > most ? most : value;
 }
 
-/* ---------------------------------------------------------------- JSON (json.c) */
+/* ---------------------------------------------------------------- JSON (records.c) */
 
 /* The functions for JSON end the process if there is no memory. They never return NULL. */
 
@@ -177,7 +177,7 @@ void json_print_element(json_t *value, bool first);
 /* "ok", "warning", "bad" */
 const char *verdict_text(rowlock_verdict verdict);
 
-/* ---------------------------------------------------------------- tables (columns.c) */
+/* ---------------------------------------------------------------- tables (records.c) */
 
 struct table {
     const char *const *headings;

@@ -27,7 +27,6 @@ enum {
 };
 
 struct screen {
-    struct looker *looker;
     SCREEN *terminal;
     /* The latest that succeeded. */
     struct view *view;
@@ -251,7 +250,7 @@ static void take_view(struct screen *s, struct view *view)
 static bool take_news(struct screen *s)
 {
     bool ended;
-    struct view *view = looker_fetch(s->looker, &ended);
+    struct view *view = looker_fetch(&ended);
     if (view)
         take_view(s, view);
     return !ended;
@@ -321,12 +320,13 @@ static bool take_signals(struct screen *s)
     return true;
 }
 
-static void show(struct screen *s)
+/* news: of looker_start() */
+static void show(struct screen *s, int news)
 {
     struct pollfd files[] = {
         {.fd = isatty(STDIN_FILENO) ? STDIN_FILENO : -1, .events = POLLIN},
         {.fd = signals_fd(), .events = POLLIN},
-        {.fd = s->looker->news[0], .events = POLLIN},
+        {.fd = news, .events = POLLIN},
     };
     do {
         draw(s);
@@ -361,23 +361,21 @@ static bool open_screen(struct screen *s)
     return true;
 }
 
-bool screen_watch(struct looker *looker, struct view *first, int *status)
+bool screen_watch(const struct cli *cli, struct view *first, int *status)
 {
-    struct screen s = {.looker = looker};
+    struct screen s = {.terminal = NULL};
     if (!open_screen(&s)) {
         complain("watch: the terminal in TERM is not known here; printing text instead");
         return false;
     }
     take_view(&s, first);
-    signals_cancel(looker->cli->db);
-    int signal = signals_keep();
-    if (signal) {
-        s.status = die_later(signal);
-    } else if (looker_start(looker)) {
-        show(&s);
-        looker_stop(looker);
+    signals_cancel(cli->db);
+    int signal = signals_keep(), news = signal ? -1 : looker_start();
+    if (news >= 0) {
+        show(&s, news);
+        looker_stop();
     } else {
-        s.status = EXIT_INTERNAL;
+        s.status = signal ? die_later(signal) : EXIT_INTERNAL;
     }
     endwin();
     delscreen(s.terminal);
