@@ -162,21 +162,17 @@ static bool has_sample(const struct reading *r, const struct metric *row)
     return r->up && (row->unit != MICROSECONDS || number != 0);
 }
 
-static void print_row(FILE *out, const struct metric *row, const struct reading *r, int count)
+/* The samples of one metric, of each database and, for name_rows, of each name. */
+static void print_row(FILE *out, const struct metric *row, bool of_names, const struct reading *r,
+                      int count)
 {
     metrics_begin(out, row);
-    for (int i = 0; i < count; i++)
-        if (has_sample(&r[i], row))
-            metrics_sample(out, row, r[i].member, NULL, number_at(&r[i], row));
-}
-
-static void print_name_row(FILE *out, const struct metric *row, const struct reading *r, int count)
-{
-    metrics_begin(out, row);
-    for (int i = 0; i < count; i++)
-        for (size_t n = 0; r[i].up && n < r[i].name_count; n++)
-            metrics_sample(out, row, r[i].member, r[i].names[n].name,
-                           number_at(&r[i].names[n], row));
+    for (const struct reading *end = r + count; r < end; r++) {
+        if (!of_names && has_sample(r, row))
+            metrics_sample(out, row, r->member, NULL, number_at(r, row));
+        for (size_t n = 0; of_names && r->up && n < r->name_count; n++)
+            metrics_sample(out, row, r->member, r->names[n].name, number_at(&r->names[n], row));
+    }
 }
 
 /* A file is written after a failure too, so that an alert can see it. A mistake of the caller, such
@@ -187,9 +183,9 @@ static int give(const struct reading *readings, int count, int status)
     size_t length = 0;
     FILE *out = open_text(&text, &length);
     for (size_t i = 0; i < ROWS(rows); i++)
-        print_row(out, &rows[i], readings, count);
+        print_row(out, &rows[i], false, readings, count);
     for (size_t i = 0; match && i < ROWS(name_rows); i++)
-        print_name_row(out, &name_rows[i], readings, count);
+        print_row(out, &name_rows[i], true, readings, count);
     closed_text(out, &text);
     if (textfile) {
         int written = metrics_write(textfile, text, length);

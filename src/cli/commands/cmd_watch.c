@@ -173,9 +173,9 @@ static struct view *look(void)
     return view;
 }
 
-char *view_summary(const struct view *view)
+char *view_summary(const char *before, const struct view *view)
 {
-    return new_text("%zu held, %zu waiting, %lld.%lld grants/s", view->snapshot.held,
+    return new_text("%s%zu held, %zu waiting, %lld.%lld grants/s", before, view->snapshot.held,
                     view->snapshot.waiting, (long long)view->rate_milli / 1000,
                     (long long)view->rate_milli % 1000 / 100);
 }
@@ -255,7 +255,7 @@ static void print_json(const struct view *view)
 
 static void print_text(const struct view *view)
 {
-    char *summary = view_summary(view);
+    char *summary = view_summary("", view);
     puts(summary);
     free(summary);
     print_entries(&view->snapshot, false);

@@ -43,8 +43,8 @@ struct view {
 
 void view_free(struct view *view);
 
-/* "1 held, 0 waiting, 0.5 grants/s". Free it. */
-char *view_summary(const struct view *view);
+/* "1 held, 0 waiting, 0.5 grants/s" after another text. Free it. */
+char *view_summary(const char *before, const struct view *view);
 
 /* Starts a thread that looks, after a first look. With the thread, a screen answers its keys while
  * the database hangs. Returns a file that is readable when there is a view, or no other will come.

@@ -192,17 +192,16 @@ static void draw_status(const struct screen *s, int64_t passed_ms)
 
 static void draw(struct screen *s)
 {
-    int widths[COLUMN_COUNT];
+    int widths[COLUMN_COUNT], all = (int)at_most(COLS, MOST_COLUMNS);
     size_t room = lines_for_rows(), count = s->view->snapshot.count;
     int64_t passed_ms = now_ms() - s->view->snapshot.taken_ms;
     if (s->top + room > count)
         s->top = count > room ? count - room : 0;
-    share_columns((int)at_most(COLS, MOST_COLUMNS), widths);
+    share_columns(all, widths);
     erase();
-    char *summary = view_summary(s->view), *first = new_text("rowlock: %s", summary);
-    put(s, 0, 0, (int)at_most(COLS, MOST_COLUMNS), first);
+    char *summary = view_summary("rowlock: ", s->view);
+    put(s, 0, 0, all, summary);
     free(summary);
-    free(first);
     if (LINES > 2)
         draw_row(s, 1, NULL, widths, 0);
     for (size_t i = 0; i < room && s->top + i < count; i++)

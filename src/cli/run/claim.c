@@ -216,16 +216,6 @@ static int claim(const struct cli *cli, const char *key, int64_t token, int64_t 
     return rowlock_once_claim(cli->db, key, &options, out);
 }
 
-/* The period is known when the lock is held. */
-static void choose_key(struct cli *cli)
-{
-    static char period[PERIOD_KEY_SIZE];
-    if (!asked.every_ms)
-        return;
-    period_key(cli, period);
-    asked.once = period;
-}
-
 static bool give_back(const struct cli *cli)
 {
     int result = rowlock_once_abandon(cli->once);
@@ -256,7 +246,9 @@ static int claim_changed(const struct cli *cli, const char *key, rowlock_once **
 
 bool once_claim(struct cli *cli, int *status)
 {
-    choose_key(cli);
+    /* The period is known when the lock is held. */
+    if (asked.every_ms)
+        asked.once = period_key(cli);
     if (!asked.once)
         return true;
     char *key = once_key(cli->arguments, cli->name_count, asked.once);

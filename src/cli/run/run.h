@@ -91,11 +91,10 @@ void grant_release(struct cli *cli);
 int period_settings(struct cli *cli);
 
 /* The key of the longest kind: "2026-11-22T02:00:00.500Z" */
-#define PERIOD_KEY_SIZE 48
 #define PERIOD_KEY_LONGEST "2026-11-22T02:00:00.500Z"
 
 /* The start of the period in which the locks were granted. */
-void period_key(const struct cli *cli, char key[PERIOD_KEY_SIZE]);
+const char *period_key(const struct cli *cli);
 
 /* The job gets TZ as we got it. */
 void period_restore_zone(void);
