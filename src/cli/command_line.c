@@ -83,10 +83,9 @@ static int64_t unit_ms(const char *suffix)
         const char *suffix;
         int64_t ms;
     } units[] = {{"", 1000}, {"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}, {"d", 86400000}};
-    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
         if (strcmp(suffix, units[i].suffix) == 0)
             return units[i].ms;
-    }
     return 0;
 }
 

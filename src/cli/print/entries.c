@@ -78,12 +78,6 @@ static char *position_text(const struct entry *entry, const char *end)
                                   : new_text("gone");
 }
 
-static char *left_text(int64_t left_ms)
-{
-    return left_ms < 0 ? new_text("-%s", duration_text(-left_ms).text)
-                       : new_text("%s", duration_text(left_ms).text);
-}
-
 char *cell_of(const struct entry *entry, enum cell cell, int64_t passed_ms)
 {
     int64_t left_ms = OF_ENTRY(entry, remaining_ms) - passed_ms;
@@ -114,7 +108,9 @@ char *cell_of(const struct entry *entry, enum cell cell, int64_t passed_ms)
     case CELL_LEFT:
         break;
     }
-    return entry->waits ? new_text("%s", "") : left_text(left_ms);
+    return entry->waits ? new_text("%s", "")
+                        : new_text("%s%s", left_ms < 0 ? "-" : "",
+                                   duration_text(left_ms < 0 ? -left_ms : left_ms).text);
 }
 
 #define COLUMNS 7

@@ -22,12 +22,6 @@ void complain_without_waiting(void)
     never_wait = true;
 }
 
-static bool would_wait(void)
-{
-    struct pollfd file = {.fd = STDERR_FILENO, .events = POLLOUT};
-    return never_wait && poll(&file, 1, 0) == 0;
-}
-
 static char member[24];
 
 void speak_for_member(int number)
@@ -41,7 +35,8 @@ void speak_for_member(int number)
 void speak(enum voice voice, const char *format, ...)
 {
     va_list arguments;
-    if (voice == COMPLAIN && would_wait())
+    struct pollfd file = {.fd = STDERR_FILENO, .events = POLLOUT};
+    if (voice == COMPLAIN && never_wait && poll(&file, 1, 0) == 0)
         return;
     va_start(arguments, format);
     char *text = formatted(format, arguments);

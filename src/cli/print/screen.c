@@ -284,10 +284,9 @@ static bool take_key(struct screen *s, int key)
 static bool take_keys(struct screen *s)
 {
     int key;
-    while ((key = getch()) != ERR) {
+    while ((key = getch()) != ERR)
         if (!take_key(s, key))
             return false;
-    }
     return true;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Looks at the leases of a running job and prints messages about them. No call here waits for the
- * database.
+ * Looks at the leases of a running job and at its progress, and prints messages about them.
+ * supervise.c decides what follows. No call here waits for the database.
  */
 #include "cli/run/run.h"
 

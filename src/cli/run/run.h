@@ -55,8 +55,6 @@ int conflict_status(int status);
 
 /* ---------------------------------------------------------------- the runs around us (outer.c) */
 
-/* This command is a part of their jobs. ROWLOCK_HELD lists their locks. */
-
 /* Refuses a name that a run around this command holds: the command would wait for itself, or take
  * the lock over with the same owner.
  *   - asked.owner: the owner to be. NULL: a random one.
@@ -84,8 +82,6 @@ void grant_release(struct cli *cli);
 
 /* ---------------------------------------------------------------- periods (period.c) */
 
-/* The key of a period is its start in UTC, by the database's clock, so all hosts agree on it. */
-
 /* Checks --every, --at and --timezone. Call it before there is a second thread: it sets TZ for this
  * process. */
 int period_settings(struct cli *cli);
@@ -93,7 +89,8 @@ int period_settings(struct cli *cli);
 /* The key of the longest kind: "2026-11-22T02:00:00.500Z" */
 #define PERIOD_KEY_LONGEST "2026-11-22T02:00:00.500Z"
 
-/* The start of the period in which the locks were granted. */
+/* The start of the period in which the locks were granted, in UTC, by the database's clock. So all
+ * hosts agree on it. */
 const char *period_key(const struct cli *cli);
 
 /* The job gets TZ as we got it. */
@@ -132,8 +129,6 @@ void once_failed(struct cli *cli);
 bool once_has_failed(const rowlock_once_record *record);
 
 /* ---------------------------------------------------------------- run --metrics (metrics_run.c) */
-
-/* A file of metrics for each job, of what became of its runs on this host. */
 
 /* The run begins, and waits for its locks. */
 void metrics_run_begins(const struct cli *cli);
@@ -188,9 +183,6 @@ void job_take_terminal(struct job *job);
 int job_exit_status(const struct job *job);
 
 /* ---------------------------------------------------------------- the leases (lease.c) */
-
-/* The leases of the locks that are held, and the progress that the job reports. This part remembers
- * them and prints messages. supervise.c decides what follows. */
 
 struct one_lease {
     /* now_ms() when it ends, never too late. */

@@ -53,10 +53,9 @@ static void on_signal(int signal)
 
 bool signal_ends(int signal)
 {
-    for (size_t i = 0; i < COUNT(ending); i++) {
+    for (size_t i = 0; i < COUNT(ending); i++)
         if (ending[i] == signal)
             return true;
-    }
     return false;
 }
 
@@ -123,10 +122,9 @@ int signals_keep(void)
     struct sigaction action = {.sa_handler = SIG_DFL};
     note_originals();
     sigemptyset(&kept);
-    for (size_t i = 0; i < COUNT(ending); i++) {
+    for (size_t i = 0; i < COUNT(ending); i++)
         if (is_not_ignored(i))
             sigaddset(&kept, ending[i]);
-    }
     for (size_t i = 0; i < COUNT(others); i++)
         sigaddset(&kept, others[i]);
     pthread_sigmask(SIG_BLOCK, &kept, NULL);
