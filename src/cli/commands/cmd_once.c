@@ -58,8 +58,7 @@ static json_t *json_of_key(const struct key *key)
 /* A key that is in progress, and whether the lock of its run is still held. A run that was killed
  * leaves its claim, whose time is that of the longest run. */
 struct run {
-    char key[256];
-    int64_t token;
+    rowlock_once_record record;
     bool holds;
 };
 
@@ -74,9 +73,7 @@ static int note_run(void *context, const rowlock_once_record *record)
     if (record->done || record->token == 0)
         return 0;
     runs->each = must_have(realloc(runs->each, (runs->count + 1) * sizeof *runs->each));
-    struct run *run = &runs->each[runs->count++];
-    *run = (struct run){.token = record->token};
-    memcpy(run->key, record->key, sizeof run->key);
+    runs->each[runs->count++] = (struct run){.record = *record};
     return 0;
 }
 
@@ -85,8 +82,8 @@ static int note_grant(void *context, const rowlock_grant *grant)
     const struct runs *runs = context;
     for (size_t i = 0; i < runs->count; i++) {
         struct run *run = &runs->each[i];
-        if (run->token == grant->token && grant->remaining_ms > 0 &&
-            once_is_under(run->key, grant->name))
+        if (run->record.token == grant->token && grant->remaining_ms > 0 &&
+            once_is_under(run->record.key, grant->name))
             run->holds = true;
     }
     return 0;
@@ -97,7 +94,8 @@ static void end_without_run(const struct runs *runs, rowlock_once_record *record
 {
     for (size_t i = 0; i < runs->count && !record->done; i++) {
         const struct run *run = &runs->each[i];
-        if (!run->holds && run->token == record->token && strcmp(run->key, record->key) == 0)
+        if (!run->holds && run->record.token == record->token &&
+            strcmp(run->record.key, record->key) == 0)
             record->remaining_ms = at_most(record->remaining_ms, 0);
     }
 }

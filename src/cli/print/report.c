@@ -13,8 +13,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---------------------------------------------------------------- messages */
-
 static bool never_wait;
 
 void complain_without_waiting(void)
@@ -62,8 +60,6 @@ bool talkative(void)
 {
     return general.verbose || isatty(STDERR_FILENO);
 }
-
-/* ---------------------------------------------------------------- results */
 
 int status_of(int result)
 {
@@ -123,8 +119,6 @@ int report_failure(const struct cli *cli, int result)
     complain("%s: %s", cli->command->name, rowlock_result_name(result));
     return status_of_error(result, &error);
 }
-
-/* ---------------------------------------------------------------- the end of the output */
 
 int finish_output(int status)
 {

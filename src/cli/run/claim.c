@@ -224,14 +224,14 @@ static bool give_back(const struct cli *cli)
     return result == ROWLOCK_OK;
 }
 
-static int claim_held(const struct cli *cli, const char *key, rowlock_once **out)
+static int claim_held(struct cli *cli, const char *key)
 {
-    return claim(cli, key, rowlock_lock_token(cli->locks[0]), longest_ms(), out);
+    return claim(cli, key, rowlock_lock_token(cli->locks[0]), longest_ms(), &cli->once);
 }
 
 /* A job has failed, or is gone, and this is another command, such as the repaired one. It has the
  * key without a pause. The lock keeps all other runs from the key. */
-static int claim_changed(const struct cli *cli, const char *key, rowlock_once **out)
+static int claim_changed(struct cli *cli, const char *key)
 {
     rowlock_once_record record = {.token = UNSET};
     int result = rowlock_once_list(cli->db, key, take_record, &record);
@@ -241,7 +241,7 @@ static int claim_changed(const struct cli *cli, const char *key, rowlock_once **
         return ROWLOCK_BUSY;
     if (result == ROWLOCK_OK)
         result = rowlock_once_forget(cli->db, key);
-    return result < 0 ? result : claim_held(cli, key, out);
+    return result < 0 ? result : claim_held(cli, key);
 }
 
 bool once_claim(struct cli *cli, int *status)
@@ -252,9 +252,9 @@ bool once_claim(struct cli *cli, int *status)
     if (!asked.once)
         return true;
     char *key = once_key(cli->arguments, cli->name_count, asked.once);
-    int result = claim_held(cli, key, &cli->once);
+    int result = claim_held(cli, key);
     if (result == ROWLOCK_MISMATCH)
-        result = claim_changed(cli, key, &cli->once);
+        result = claim_changed(cli, key);
     if (result != ROWLOCK_OK)
         *status = not_claimed(cli, key, result);
     free(key);

@@ -17,8 +17,6 @@ void lease_begin(struct lease *lease, struct cli *cli, int progress_fd)
     lease->progress_ms = lease->deadline_ms - asked.ttl_ms;
 }
 
-/* ---------------------------------------------------------------- one lease */
-
 /* The database's clock may have moved on much further than ours between two renewals. */
 static bool has_lapsed(const struct one_lease *one, int64_t deadline_ms, int64_t expires_us)
 {
@@ -81,8 +79,6 @@ static void look_at(const struct lease *lease, struct one_lease *one, rowlock_lo
     note_state(lease, one, name, rowlock_lock_state(lock));
 }
 
-/* ---------------------------------------------------------------- all of them */
-
 void lease_look(struct lease *lease)
 {
     lease->deadline_ms = INT64_MAX;
@@ -101,8 +97,6 @@ void lease_look(struct lease *lease)
     if (!lease->in_jeopardy && !lease->lost)
         forget_warning();
 }
-
-/* ---------------------------------------------------------------- progress */
 
 void lease_progress(struct lease *lease)
 {

@@ -57,15 +57,12 @@ static char *text_of(const char *name, const int64_t *values, size_t *length)
 /* In milliseconds, if the metric has them. The file may have been written by anyone. */
 static int64_t value_of(const char *text, enum unit unit)
 {
-    int64_t whole = 0, part = 0;
-    const char *point = strchr(text, '.');
-    size_t digits = strspn(text, "0123456789");
-    char number[20];
-    snprintf(number, sizeof number, "%.*s", (int)digits, text);
-    if (!parse_number(number, 0, INT64_C(1000000000000000), &whole) || unit == COUNT)
+    char *end;
+    int64_t part = 0, whole = within(strtoll(text, &end, 10), 0, INT64_C(1000000000000000));
+    if (unit == COUNT)
         return whole;
-    if (point)
-        parse_number(point + 1, 0, 999, &part);
+    if (*end == '.')
+        parse_number(end + 1, 0, 999, &part);
     return whole * 1000 + part;
 }
 
