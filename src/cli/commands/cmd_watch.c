@@ -290,20 +290,6 @@ static int print_repeatedly(struct view *view)
 }
 
 /* A first look that fails ends it. Later failures are shown, and the next look follows. */
-static int watch(void)
-{
-    int status;
-    struct view *first = look();
-    if (first->result != ROWLOCK_OK) {
-        status = report_error(first->result, &first->error);
-        view_free(first);
-        return status;
-    }
-    if (!general.json && isatty(STDOUT_FILENO) && screen_watch(looking, first, &status))
-        return status;
-    return print_repeatedly(first);
-}
-
 static int run_watch(struct cli *cli)
 {
     rowlock_db_options db_options = ROWLOCK_DB_OPTIONS_INIT;
@@ -318,7 +304,15 @@ static int run_watch(struct cli *cli)
     if (cli->no_file)
         return EXIT_UNFIT;
     looking = cli;
-    return watch();
+    struct view *first = look();
+    if (first->result != ROWLOCK_OK) {
+        status = report_error(first->result, &first->error);
+        view_free(first);
+        return status;
+    }
+    if (!general.json && isatty(STDOUT_FILENO) && screen_watch(cli, first, &status))
+        return status;
+    return print_repeatedly(first);
 }
 
 const struct command watch_command =

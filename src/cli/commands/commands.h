@@ -7,20 +7,11 @@
 
 #include "cli/run/run.h"
 
-/* run/cmd_run.c */
-extern const struct command run_command, lead_command;
-/* cmd_lock.c */
-extern const struct command acquire_command, renew_command, release_command, verify_command;
-/* cmd_wait.c: they look at one lock again and again. */
-extern const struct command wait_command, leader_command;
-/* cmd_list.c */
-extern const struct command list_command, show_command;
-/* cmd_watch.c, cmd_metrics.c, cmd_sweep.c, cmd_once.c */
-extern const struct command watch_command, metrics_command, sweep_command, once_command;
-/* cmd_admin.c */
-extern const struct command install_command, upgrade_command, break_command, raise_command;
-/* members.c */
-extern const struct command check_command, join_command;
+/* Each is in cmd_*.c or members.c. */
+extern const struct command run_command, lead_command, leader_command, acquire_command,
+    renew_command, release_command, verify_command, wait_command, list_command, show_command,
+    watch_command, metrics_command, sweep_command, once_command, break_command, raise_command,
+    install_command, upgrade_command, check_command, join_command;
 
 /* Carries out the command for each of several databases. */
 int run_for_members(struct cli *cli);
