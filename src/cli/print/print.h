@@ -273,9 +273,8 @@ json_t *json_of_entries(const struct snapshot *snapshot, bool waiters);
 enum unit { COUNT, MILLISECONDS, MICROSECONDS };
 
 struct metric {
+    /* A counter's ends with "_total". All others are gauges. */
     const char *name;
-    /* "gauge" or "counter" */
-    const char *type;
     /* "": more samples of the metric before. */
     const char *help;
     /* In their final form, or "". */

@@ -96,7 +96,8 @@ int once_settings(const struct cli *cli)
 
 /* ---------------------------------------------------------------- claiming */
 
-/* A hash of the locks' names and the command's words. The words may be secret, so they are not */
+/* A hash of the locks' names and the command's words. The words may be secret, so they are
+ * not stored. */
 static void make_fingerprint(const struct cli *cli, char text[FINGERPRINT_SIZE])
 {
     uint64_t sum = HASH_BEGIN;
@@ -111,10 +112,9 @@ static void make_fingerprint(const struct cli *cli, char text[FINGERPRINT_SIZE])
 /* How long a run may take. Only a sweep uses this: other runs compare tokens. */
 static int64_t longest_ms(void)
 {
-    int64_t most = LONGEST_RUN_MS - asked.grace_ms - asked.ttl_ms;
-    if (!asked.max_hold_ms || asked.max_hold_ms > most)
-        return LONGEST_RUN_MS;
-    return asked.max_hold_ms + asked.grace_ms + asked.ttl_ms;
+    int64_t job_ms =
+        asked.max_hold_ms ? at_most(asked.max_hold_ms, LONGEST_RUN_MS) : LONGEST_RUN_MS;
+    return at_most(job_ms + asked.grace_ms + asked.ttl_ms, LONGEST_RUN_MS);
 }
 
 static void say_done(const struct cli *cli)

@@ -26,19 +26,19 @@ void metrics_run_begins(const struct cli *cli)
 enum { LAST_START, LAST_SUCCESS, EXIT_CODE, TOOK, WAIT, RUNS, LOST, METRICS };
 
 static const struct metric about[METRICS] = {
-    [LAST_START] = {"rowlock_job_last_start_timestamp_seconds", "gauge",
+    [LAST_START] = {"rowlock_job_last_start_timestamp_seconds",
                     "When the last run of the job started on this host.", "", 0, MILLISECONDS},
-    [LAST_SUCCESS] = {"rowlock_job_last_success_timestamp_seconds", "gauge",
+    [LAST_SUCCESS] = {"rowlock_job_last_success_timestamp_seconds",
                       "When a run last ended with 0 on this host. Missing: never.", "", 0,
                       MILLISECONDS},
-    [EXIT_CODE] = {"rowlock_job_exit_code", "gauge",
-                   "The exit status of rowlock run, as a shell shows it.", "", 0, COUNT},
-    [TOOK] = {"rowlock_job_duration_seconds", "gauge", "How long the last run held its locks.", "",
-              0, MILLISECONDS},
-    [WAIT] = {"rowlock_job_wait_seconds", "gauge", "How long the last run waited for its locks.",
-              "", 0, MILLISECONDS},
-    [RUNS] = {"rowlock_job_runs_total", "counter", "Runs on this host.", "", 0, COUNT},
-    [LOST] = {"rowlock_job_lost_total", "counter",
+    [EXIT_CODE] = {"rowlock_job_exit_code", "The exit status of rowlock run, as a shell shows it.",
+                   "", 0, COUNT},
+    [TOOK] = {"rowlock_job_duration_seconds", "How long the last run held its locks.", "", 0,
+              MILLISECONDS},
+    [WAIT] = {"rowlock_job_wait_seconds", "How long the last run waited for its locks.", "", 0,
+              MILLISECONDS},
+    [RUNS] = {"rowlock_job_runs_total", "Runs on this host.", "", 0, COUNT},
+    [LOST] = {"rowlock_job_lost_total",
               "Runs whose locks were lost, or whose job was ended because of them.", "", 0, COUNT},
 };
 

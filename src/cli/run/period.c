@@ -65,11 +65,13 @@ static void set_zone(const struct cli *cli, const char *name)
         folder = "/usr/share/zoneinfo";
     char *zone = new_text(":%s/%s", folder, name);
     has_zone = *name != '/' && !strchr(name, '.') && is_zone(zone + 1);
-    if (!has_zone)
+    if (!has_zone) {
+        free(zone);
         usage_error(cli,
                     "--timezone: '%s' is not in this host's time zone database (%s); give a "
                     "name such as Europe/Berlin or UTC",
                     name, folder);
+    }
     original_zone = before ? new_text("%s", before) : NULL;
     set_and_free("TZ", zone);
     tzset();
