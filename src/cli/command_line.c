@@ -15,13 +15,13 @@ static const struct option_row common[] = {
     OPTION("url", 0, "URL", "the database (default: $ROWLOCK_URL, or a SQLite file)", URLS,
            general.urls),
     FLAG_OPTION("help", 'h', "print this help", general.help),
-    OPTIONS_END,
+    {.name = NULL},
 };
 
 static const struct option_row before_command[] = {
     FLAG_OPTION("version", 'V', "print the version, and those of the client libraries",
                 general.version),
-    OPTIONS_END,
+    {.name = NULL},
 };
 
 /* A URL in the wrong place may contain a password. */
@@ -37,7 +37,7 @@ static const char *hide_url(char *text)
     return "; a URL stands after --url, or in ROWLOCK_URL";
 }
 
-int usage_error(const struct cli *cli, const char *format, ...)
+void usage_error(const struct cli *cli, const char *format, ...)
 {
     const char *command = cli->command ? cli->command->name : NULL;
     /* With room for what hide_url() writes. */

@@ -5,8 +5,6 @@
  */
 #include "cli/print/print.h"
 
-#include "cli/run/signals.h"
-
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -75,19 +73,19 @@ bool is_quorum(const struct cli *cli)
     return general.url_count > 1 && cli->member == 0;
 }
 
-int check_urls(const struct cli *cli)
+void check_urls(const struct cli *cli)
 {
     const char *from = cli->url_words ? "ROWLOCK_URL" : "--url";
+    int count = general.url_count;
     /* A script's variable was not set, most likely. A lock in the wrong database protects
      * nothing. */
-    for (int i = 0; i < general.url_count && i < URLS_MOST; i++)
+    for (int i = 0; i < count && i < URLS_MOST; i++)
         if (!*general.urls[i])
-            return usage_error(
-                cli, "%s is empty; give a URL, or leave it out for the embedded database", from);
-    if (general.url_count <= 1 || general.url_count == 3 || general.url_count == URLS_MOST)
-        return EXIT_FINE;
-    return usage_error(cli, "%s: %d URLs; give 1, or 3 or %d for a lock over independent databases",
-                       from, general.url_count, URLS_MOST);
+            usage_error(cli, "%s is empty; give a URL, or leave it out for the embedded database",
+                        from);
+    if (count > 1 && count != 3 && count != URLS_MOST)
+        usage_error(cli, "%s: %d URLs; give 1, or 3 or %d for a lock over independent databases",
+                    from, count, URLS_MOST);
 }
 
 /* ---------------------------------------------------------------- the embedded database */
@@ -293,9 +291,7 @@ int connect_database(struct cli *cli, const rowlock_db_options *options)
     signals_ignore_pipe();
     if (general.url_count == 0)
         return open_embedded(cli, options);
-    int status = check_urls(cli);
-    if (status != EXIT_FINE)
-        return status;
+    check_urls(cli);
     const char *one = general.urls[cli->member ? cli->member - 1 : 0];
     return open_url(cli, is_quorum(cli) ? joined_urls() : new_text("%s", one), options);
 }

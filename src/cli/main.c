@@ -106,7 +106,7 @@ static int run_help(struct cli *cli)
     return command ? print_help(command) : print_global_help();
 }
 
-static const struct option_row no_options[] = {OPTIONS_END};
+static const struct option_row no_options[] = {{.name = NULL}};
 
 static const struct command help_command =
     COMMAND("help", "[COMMAND]", "open the manual",

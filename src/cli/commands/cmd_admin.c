@@ -9,7 +9,7 @@
 static const struct option_row install_options[] = {
     FLAG_OPTION("print", 0, "print the SQL for the database's shell; change nothing", general.sql),
     JSON_OPTION,
-    OPTIONS_END,
+    {.name = NULL},
 };
 
 static int print_sql(void *context, const char *sql, size_t length)
@@ -36,7 +36,7 @@ static int run_install(struct cli *cli)
         return reported(cli, rowlock_install_script(cli->db, print_sql, NULL));
     int result = rowlock_install(cli->db);
     if (result != ROWLOCK_OK)
-        return report_failure(cli, result);
+        return reported(cli, result);
     if (general.json)
         json_print_answer(cli, result, NULL, NULL);
     else
@@ -58,7 +58,7 @@ static const struct option_row upgrade_options[] = {
     FLAG_OPTION("dry-run", 0, "print what would be done; change nothing", dry_run),
     FLAG_OPTION("sql", 0, "print the SQL for the database's shell; change nothing", general.sql),
     JSON_OPTION,
-    OPTIONS_END,
+    {.name = NULL},
 };
 
 struct upgrading {
@@ -140,7 +140,7 @@ static int64_t if_token;
 static const struct option_row break_options[] = {
     NUMBER_OPTION("if-token", "only if the grant has this token", if_token, 1, INT64_MAX),
     JSON_OPTION,
-    OPTIONS_END,
+    {.name = NULL},
 };
 
 static void print_broken(const struct cli *cli, const rowlock_grant *grant)
@@ -213,7 +213,7 @@ static const struct option_row raise_options[] = {
                   INT64_C(1000000000000000)),
     FLAG_OPTION("new-identity", 0, "also give a restored copy a new identity", new_identity),
     JSON_OPTION,
-    OPTIONS_END,
+    {.name = NULL},
 };
 
 static int run_raise_tokens(struct cli *cli)
@@ -226,7 +226,7 @@ static int run_raise_tokens(struct cli *cli)
     if (result == ROWLOCK_OK && new_identity)
         result = rowlock_new_identity(cli->db);
     if (result != ROWLOCK_OK)
-        return report_failure(cli, result);
+        return reported(cli, result);
     if (general.json)
         json_print_answer(cli, result, "highest", json_integer(highest));
     else

@@ -15,7 +15,7 @@ static const struct option_row list_options[] = {
     FLAG_OPTION("waiters", 0, "show the waiters instead of the grants", waiters),
     FLAG_OPTION("names", 0, "print only the names of the locks, each once", names),
     JSON_OPTION,
-    OPTIONS_END,
+    {.name = NULL},
 };
 
 /* Row by row: there may be more rows than memory. */
@@ -61,7 +61,7 @@ const struct command list_command = COMMAND("list", "", "show all grants, or all
 
 /* ---------------------------------------------------------------- show */
 
-static const struct option_row show_options[] = {JSON_OPTION, OPTIONS_END};
+static const struct option_row show_options[] = {JSON_OPTION, {.name = NULL}};
 
 struct history {
     /* The name has a token counter. */

@@ -104,7 +104,7 @@ static const struct option_row grant_options[] = {
     {"ttl", 0, LENGTH, "DURATION", "length of the lease from now on (as before)", &its.ttl_ms, 0,
      INT64_MAX, "renew"},
     JSON_OPTION,
-    OPTIONS_END,
+    {.name = NULL},
 };
 
 static int attach(struct cli *cli)
@@ -153,7 +153,7 @@ static int answer(const struct cli *cli, int result)
                  "lock",
                  what, name, token);
     else if (result != ROWLOCK_OK)
-        return report_failure(cli, result);
+        return reported(cli, result);
     return renewed ? EXIT_FINE : status_of(result);
 }
 

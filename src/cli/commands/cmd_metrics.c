@@ -13,7 +13,7 @@ static const struct option_row options[] = {
     OPTION("match", 0, "GLOB", "also for each name like GLOB; * any text, ? a character", TEXT,
            match),
     OPTION("textfile", 0, "FILE", "write FILE, for the node exporter, as a whole", TEXT, textfile),
-    OPTIONS_END,
+    {.name = NULL},
 };
 
 /* What one database has answered. */
@@ -198,13 +198,11 @@ static int give(const struct reading *readings, int count, int status)
 static int run_metrics(struct cli *cli)
 {
     struct reading readings[URLS_MOST] = {{0}};
-    int status = check_urls(cli);
-    if (status != EXIT_FINE)
-        return status;
+    check_urls(cli);
     if (match && (!*match || strlen(match) > 255))
         usage_error(cli, "--match: the pattern must have 1 to 255 bytes");
     int count = is_quorum(cli) ? general.url_count : 1;
-    status = count > 1 ? read_members(cli, readings, count) : read_database(cli, readings);
+    int status = count > 1 ? read_members(cli, readings, count) : read_database(cli, readings);
     status = give(readings, count, status);
     for (int i = 0; i < count; i++)
         free(readings[i].names);

@@ -15,7 +15,7 @@ static const char *match;
 static const struct option_row options[] = {
     OPTION("match", 0, "GLOB", "only keys whose 'NAME KEY' matches this pattern", TEXT, match),
     JSON_OPTION,
-    OPTIONS_END,
+    {.name = NULL},
 };
 
 /* ---------------------------------------------------------------- a key */

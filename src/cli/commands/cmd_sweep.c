@@ -33,7 +33,7 @@ static const struct option_row options[] = {
            set.every_ms),
     FLAG_OPTION("quiet", 'q', "print only errors", general.quiet),
     JSON_OPTION,
-    OPTIONS_END,
+    {.name = NULL},
 };
 
 struct sweeping {

@@ -107,7 +107,9 @@ static bool watches;
 
 static const struct option_row leader_options[] = {
     FLAG_OPTION("watch", 0, "print a line at each change, until a signal ends it", watches),
-    INTERVAL_OPTION, JSON_OPTION, OPTIONS_END};
+    INTERVAL_OPTION,
+    JSON_OPTION,
+    {.name = NULL}};
 
 /* "17 app[4711]@web1 10.0.0.5:8080". No leader: the token is 0. */
 static void print_leader(const struct cli *cli, const rowlock_grant *leader)

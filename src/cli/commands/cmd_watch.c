@@ -34,7 +34,7 @@ static const struct option_row options[] = {
     INTERVAL_OPTION,
     NUMBER_OPTION("count", "end after N looks (default: no end)", looks_most, 1, 1000000000),
     JSON_OPTION,
-    OPTIONS_END,
+    {.name = NULL},
 };
 
 enum {

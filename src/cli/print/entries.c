@@ -5,8 +5,6 @@
  */
 #include "cli/print/print.h"
 
-#include "cli/run/signals.h"
-
 #include <stdlib.h>
 #include <string.h>
 

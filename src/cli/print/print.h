@@ -40,16 +40,10 @@ int status_of_error(int result, const rowlock_error *error);
 /* What went wrong in the last call on cli->db. */
 rowlock_error last_error(const struct cli *cli);
 
-/* Both print the text of an error, and return the exit status of the result. The first says nothing
- * of ROWLOCK_OK. */
+/* Both return the exit status of the result, after the text of the error if it is not ROWLOCK_OK.
+ * reported() takes that of the last call on cli->db. */
 int report_error(int result, const rowlock_error *error);
-int report_failure(const struct cli *cli, int result);
-
-/* The exit status of the result, after a message if it is not ROWLOCK_OK. */
-static inline int reported(const struct cli *cli, int result)
-{
-    return result == ROWLOCK_OK ? EXIT_FINE : report_failure(cli, result);
-}
+int reported(const struct cli *cli, int result);
 
 /* Ends standard output: EXIT_OUTPUT if status is EXIT_FINE and not everything could be written. */
 int finish_output(int status);

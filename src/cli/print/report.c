@@ -4,8 +4,6 @@
  */
 #include "cli/print/print.h"
 
-#include "cli/run/signals.h"
-
 #include <errno.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -111,10 +109,10 @@ int report_error(int result, const rowlock_error *error)
     return status_of_error(result, error);
 }
 
-int report_failure(const struct cli *cli, int result)
+int reported(const struct cli *cli, int result)
 {
     rowlock_error error = last_error(cli);
-    if (error.code == result)
+    if (result == ROWLOCK_OK || error.code == result)
         return report_error(result, &error);
     complain("%s: %s", cli->command->name, rowlock_result_name(result));
     return status_of_error(result, &error);

@@ -76,14 +76,14 @@ static void key_length(const struct cli *cli, const char *option, const char *ke
                     option, length - LONGEST_KEY, asked.once ? "key" : "name");
 }
 
-int once_settings(const struct cli *cli)
+void once_settings(const struct cli *cli)
 {
     const char *option = asked.once ? "--once" : "--every";
     bool keyed = asked.once || asked.every_ms;
     if (!keyed && asked.retry_after_ms)
         usage_error(cli, "--retry-after needs --every or --once");
     if (!keyed)
-        return EXIT_FINE;
+        return;
     if (asked.once && !*asked.once)
         usage_error(cli, "--once: the key is empty; it takes 1 to 255 bytes");
     if (asked.shared || asked.permits)
@@ -91,7 +91,6 @@ int once_settings(const struct cli *cli)
     if (asked.retry_after_ms > LONGEST_RUN_MS)
         usage_error(cli, "--retry-after: must be at most 366d");
     key_length(cli, option, asked.once ? asked.once : PERIOD_KEY_LONGEST);
-    return EXIT_FINE;
 }
 
 /* ---------------------------------------------------------------- claiming */

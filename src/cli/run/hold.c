@@ -18,24 +18,22 @@ int64_t hold_margin_ms(void)
     return within(asked.ttl_ms / 20, 20, 500);
 }
 
-int hold_settings(struct cli *cli)
+void hold_settings(struct cli *cli)
 {
-    int status = grant_settings(cli);
-    if (status != EXIT_FINE || (status = period_settings(cli)) != EXIT_FINE ||
-        (status = once_settings(cli)) != EXIT_FINE)
-        return status;
+    grant_settings(cli);
+    period_settings(cli);
+    once_settings(cli);
     if (asked.grace_ms == UNSET)
         asked.grace_ms = within(asked.ttl_ms / 4, 0, DEFAULT_GRACE_MS);
     if (asked.grace_ms >= asked.ttl_ms / 2)
-        return usage_error(cli, "--grace: must be less than half of --ttl: the job must end before "
-                                "the lease does");
+        usage_error(cli, "--grace: must be less than half of --ttl: the job must end before "
+                         "the lease does");
     if (asked.max_hold_ms && asked.max_hold_ms < asked.min_hold_ms)
-        return usage_error(cli, "--max-hold: must not be less than --min-hold");
+        usage_error(cli, "--max-hold: must not be less than --min-hold");
     cli->margin_ms = asked.grace_ms + hold_margin_ms();
     for (int i = 0; cli->name_count > 1 && i < cli->name_count; i++)
         if (strchr(cli->arguments[i], '\n'))
-            return usage_error(cli, "with several names, no name may have a line break in it");
-    return EXIT_FINE;
+            usage_error(cli, "with several names, no name may have a line break in it");
 }
 
 int hold_progress(int progress[2])
@@ -137,7 +135,7 @@ int hold_release(struct cli *cli, const struct job *job, bool told, int status)
             status = lost_after_all(cli, job, cli->locks[i]);
         if (result == ROWLOCK_OK || result == ROWLOCK_LOST)
             continue;
-        report_failure(cli, result);
+        reported(cli, result);
         complain("release lock '%s': it ends with its lease", rowlock_lock_name(cli->locks[i]));
         cli->abandon = true;
     }

@@ -128,12 +128,12 @@ static bool fits_days(int64_t every_ms)
     return every_ms % DAY_MS == 0 || DAY_MS % every_ms == 0;
 }
 
-int period_settings(struct cli *cli)
+void period_settings(struct cli *cli)
 {
     if (!asked.every_ms && (asked.at || asked.timezone))
         usage_error(cli, "%s needs --every", asked.at ? "--at" : "--timezone");
     if (!asked.every_ms)
-        return EXIT_FINE;
+        return;
     if (asked.once)
         usage_error(cli, "--every and --once exclude each other: --every makes the key");
     if (asked.every_ms < SHORTEST_MS || asked.every_ms > LONGEST_MS)
@@ -145,7 +145,6 @@ int period_settings(struct cli *cli)
                          "or divide a day");
     if (asked.timezone)
         set_zone(cli, asked.timezone);
-    return EXIT_FINE;
 }
 
 /* ---------------------------------------------------------------- the start of a period */

@@ -6,7 +6,6 @@
 #define ROWLOCK_CLI_RUN_H
 
 #include "cli/print/print.h"
-#include "cli/run/signals.h"
 
 #include <rowlock/once.h>
 #include <sys/types.h>
@@ -43,9 +42,9 @@ extern const struct option_row asked_options[];
 int32_t asked_permits(void);
 
 /* wait_settings() checks -n and -w, and fills in defaults. grant_settings() does the same for the
- * options of the grant too. Both return EXIT_FINE, or end the process. */
-int wait_settings(struct cli *cli);
-int grant_settings(struct cli *cli);
+ * options of the grant too. */
+void wait_settings(struct cli *cli);
+void grant_settings(struct cli *cli);
 
 /* --wait begins. */
 void wait_begin(struct cli *cli);
@@ -84,7 +83,7 @@ void grant_release(struct cli *cli);
 
 /* Checks --every, --at and --timezone. Call it before there is a second thread: it sets TZ for this
  * process. */
-int period_settings(struct cli *cli);
+void period_settings(struct cli *cli);
 
 /* The key of the longest kind: "2026-11-22T02:00:00.500Z" */
 #define PERIOD_KEY_LONGEST "2026-11-22T02:00:00.500Z"
@@ -113,7 +112,7 @@ char *once_names(const char *stored, const char **key);
 bool once_is_under(const char *stored, const char *name);
 
 /* Checks the options that belong to --once and --every. */
-int once_settings(const struct cli *cli);
+void once_settings(const struct cli *cli);
 
 /* Claims the key. True: run the job, also without a key. False: do not run it. Then a message has
  * been printed, and *status gets the exit status. */
@@ -233,7 +232,7 @@ bool lease_stalled(const struct lease *lease);
 /* hold.c: hold_settings() checks the options of a command that runs another. hold_progress() makes
  * the pipe of --stall, and sets ROWLOCK_PROGRESS_FD: progress gets both ends, or -1. It returns an
  * exit status. */
-int hold_settings(struct cli *cli);
+void hold_settings(struct cli *cli);
 int hold_progress(int progress[2]);
 
 /* The job must be dead this long before the lease ends. */

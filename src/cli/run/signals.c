@@ -2,9 +2,7 @@
  *
  * Blocks, catches and fetches signals. job.c sends them to a job.
  */
-#include "cli/run/signals.h"
-
-#include "cli/exit.h"
+#include "cli/cli.h"
 
 #include <errno.h>
 #include <poll.h>
