@@ -152,17 +152,6 @@ int try_until_there(struct cli *cli, attempt *make, void *context, rowlock_error
     return result;
 }
 
-/* Connecting takes no longer than what is left of --wait. It may take a second even then: the
- * connection has the same time when it is made again. */
-static rowlock_db_options within_wait(const struct cli *cli, const rowlock_db_options *options)
-{
-    rowlock_db_options bounded = *options;
-    int64_t left_ms = cli->wait_until_ms - now_ms();
-    if (cli->wait_until_ms > 0 && left_ms < CONNECT_MS)
-        bounded.connect_timeout_ms = within(left_ms, SHORTEST_CONNECT_MS, CONNECT_MS);
-    return bounded;
-}
-
 /* Which job is it? In a mail of cron the command line may be missing. */
 static void name_lock(const struct cli *cli, rowlock_error *error)
 {
@@ -174,10 +163,15 @@ static void name_lock(const struct cli *cli, rowlock_error *error)
     memcpy(error->action, action, sizeof action);
 }
 
+/* Connecting takes no longer than what is left of --wait. It may take a second even then: the
+ * connection has the same time when it is made again. */
 static int open_once(struct cli *cli, void *context, rowlock_error *error)
 {
-    rowlock_db_options bounded = within_wait(cli, context);
-    int result = rowlock_db_open(cli->url, &bounded, &cli->db, error);
+    rowlock_db_options *options = context;
+    int64_t left_ms = cli->wait_until_ms - now_ms();
+    if (cli->wait_until_ms > 0 && left_ms < CONNECT_MS)
+        options->connect_timeout_ms = within(left_ms, SHORTEST_CONNECT_MS, CONNECT_MS);
+    int result = rowlock_db_open(cli->url, options, &cli->db, error);
     name_lock(cli, error);
     return result;
 }

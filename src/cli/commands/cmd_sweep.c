@@ -7,7 +7,7 @@
 #include <rowlock/once.h>
 #include <stdlib.h>
 
-#define DEFAULT_ONCE_AGE_MS (INT64_C(30) * 86400000)
+#define DEFAULT_ONCE_AGE_MS (30 * DAY_MS)
 
 /* 0: the library's default, or once. */
 static struct {

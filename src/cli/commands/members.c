@@ -169,7 +169,7 @@ static int run_quorum_join(struct cli *cli)
     if (result != ROWLOCK_OK)
         return report_error(result, &error);
     if (general.json)
-        json_print(json_of_answer(cli, result), false);
+        json_print_answer(cli, result, NULL, NULL);
     else
         printf("The %d members vote.\n", general.url_count);
     return EXIT_FINE;

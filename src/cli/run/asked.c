@@ -4,8 +4,6 @@
  */
 #include "cli/run/run.h"
 
-#define LONGEST_MS (INT64_C(366) * 86400000)
-
 struct asked asked = {
     .wait_ms = ROWLOCK_FOREVER,
     .conflict_status = EXIT_NOT_ACQUIRED,
@@ -72,7 +70,7 @@ void wait_settings(struct cli *cli)
         usage_error(cli, "--nonblock and --wait exclude each other");
     if (asked.nonblock)
         asked.wait_ms = 0;
-    if (asked.wait_ms > LONGEST_MS)
+    if (asked.wait_ms > LEAP_YEAR_MS)
         usage_error(cli, "--wait: must be at most 366d; leave it out to wait without a limit");
     wait_begin(cli);
 }
@@ -106,7 +104,7 @@ static void quorum_settings(const struct cli *cli)
 void grant_settings(struct cli *cli)
 {
     wait_settings(cli);
-    if (asked.ttl_ms < 100 || asked.ttl_ms > LONGEST_MS)
+    if (asked.ttl_ms < 100 || asked.ttl_ms > LEAP_YEAR_MS)
         usage_error(cli, "--ttl: the lease must be from 100ms to 366d");
     if (asked.shared && asked.permits)
         usage_error(cli, "--shared and --permits exclude each other");

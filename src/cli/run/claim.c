@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LONGEST_RUN_MS (INT64_C(366) * 86400000)
 #define FINGERPRINT_SIZE 17
 #define LONGEST_KEY 255
 
@@ -88,7 +87,7 @@ void once_settings(const struct cli *cli)
         usage_error(cli, "--once: the key is empty; it takes 1 to 255 bytes");
     if (asked.shared || asked.permits)
         usage_error(cli, "%s needs the lock exclusively: leave out --shared and --permits", option);
-    if (asked.retry_after_ms > LONGEST_RUN_MS)
+    if (asked.retry_after_ms > LEAP_YEAR_MS)
         usage_error(cli, "--retry-after: must be at most 366d");
     key_length(cli, option, asked.once ? asked.once : PERIOD_KEY_LONGEST);
 }
@@ -111,9 +110,8 @@ static void make_fingerprint(const struct cli *cli, char text[FINGERPRINT_SIZE])
 /* How long a run may take. Only a sweep uses this: other runs compare tokens. */
 static int64_t longest_ms(void)
 {
-    int64_t job_ms =
-        asked.max_hold_ms ? at_most(asked.max_hold_ms, LONGEST_RUN_MS) : LONGEST_RUN_MS;
-    return at_most(job_ms + asked.grace_ms + asked.ttl_ms, LONGEST_RUN_MS);
+    int64_t job_ms = asked.max_hold_ms ? at_most(asked.max_hold_ms, LEAP_YEAR_MS) : LEAP_YEAR_MS;
+    return at_most(job_ms + asked.grace_ms + asked.ttl_ms, LEAP_YEAR_MS);
 }
 
 static void say_done(const struct cli *cli)

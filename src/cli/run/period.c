@@ -18,9 +18,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#define DAY_MS INT64_C(86400000)
 #define SHORTEST_MS 1000
-#define LONGEST_MS (366 * DAY_MS)
 
 /* ---------------------------------------------------------------- settings */
 
@@ -136,7 +134,7 @@ void period_settings(struct cli *cli)
         return;
     if (asked.once)
         usage_error(cli, "--every and --once exclude each other: --every makes the key");
-    if (asked.every_ms < SHORTEST_MS || asked.every_ms > LONGEST_MS)
+    if (asked.every_ms < SHORTEST_MS || asked.every_ms > LEAP_YEAR_MS)
         usage_error(cli, "--every: the period must be from 1s to 366d");
     if (asked.at)
         at_setting(cli);

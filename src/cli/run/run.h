@@ -12,6 +12,10 @@
 
 /* ---------------------------------------------------------------- what was asked for (asked.c) */
 
+#define DAY_MS INT64_C(86400000)
+/* The bound of durations. */
+#define LEAP_YEAR_MS (366 * DAY_MS)
+
 /* The options of run, and of lead, acquire and wait, which have some of them. Those that are 0 or
  * NULL were not given. */
 extern struct asked {
