@@ -80,6 +80,8 @@ extern struct general_options {
     /* Print SQL instead of executing it. */
     bool sql;
     int64_t interval_ms;
+    /* --count of watch. UNSET: without an end. */
+    int64_t looks_most;
 } general;
 
 struct cli;
@@ -213,8 +215,8 @@ void forget_warning(void);
 
 /* ---------------------------------------------------------- signals and time (run/signals.c) */
 
-/* During a wait for a lock a signal ends the wait. Later signals are kept until they are fetched. The
- * callers decide what follows. */
+/* During a wait for a lock a signal ends the wait. Later signals are kept until they are fetched.
+ * The callers decide what follows. */
 
 /* Ignores SIGPIPE, as MariaDB's client library would: a lock is released also if nothing reads our
  * output. The job gets SIGPIPE as this process found it. */

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct general_options general = {.interval_ms = UNSET};
+struct general_options general = {.interval_ms = UNSET, .looks_most = UNSET};
 
 static const struct option_row common[] = {
     OPTION("url", 0, "URL", "the database (default: $ROWLOCK_URL, or a SQLite file)", URLS,

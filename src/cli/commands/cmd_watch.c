@@ -2,18 +2,10 @@
  *
  * `rowlock watch`: on a terminal a screen (screen.c), elsewhere text or JSON, once in each
  * interval.
- *
- * Each grant of a name has the next token, so tokens that were seen tell the number of grants.
- * Grants between two looks at a name are counted when the name is seen again.
  */
 #include "cli/commands/commands.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #if RLK_WITH_CURSES
@@ -27,214 +19,13 @@
 #define screen_watch(cli, first, status) false
 #endif
 
-/* The number of looks. UNSET: without an end. */
-static int64_t looks_most = UNSET;
-
 static const struct option_row options[] = {
     INTERVAL_OPTION,
-    NUMBER_OPTION("count", "end after N looks (default: no end)", looks_most, 1, 1000000000),
+    NUMBER_OPTION("count", "end after N looks (default: no end)", general.looks_most, 1,
+                  1000000000),
     JSON_OPTION,
     {.name = NULL},
 };
-
-enum {
-    /* At the end, how long to wait for a look that has begun. */
-    END_MS = 300,
-    /* The rate is that of so many looks. */
-    SAMPLES = 10,
-    /* A name without a holder is remembered for this number of looks. */
-    REMEMBERED = 600,
-    /* More grants in a millisecond than a database can make: the tokens were raised. */
-    MOST_IN_A_MS = 100
-};
-
-/* ---------------------------------------------------------------- the rate of grants */
-
-struct seen {
-    char name[256];
-    /* The highest. */
-    int64_t token;
-    /* Those in the table. */
-    int64_t grants;
-    /* The last look that saw the name. */
-    int64_t look;
-};
-
-static struct {
-    /* In the order of strcmp(). */
-    struct seen *names;
-    size_t count;
-    int64_t looks;
-    /* The numbers of grants at the latest looks, and the times since the looks before them. */
-    int64_t grants[SAMPLES];
-    int64_t spans_ms[SAMPLES];
-    int64_t last_ms;
-} rate;
-
-static int by_name(const void *a, const void *b)
-{
-    const struct seen *one = a;
-    const struct seen *other = b;
-    return strcmp(one->name, other->name);
-}
-
-static const struct seen *find(const struct seen *name, const struct seen *names, size_t count)
-{
-    return count ? bsearch(name, names, count, sizeof *names, by_name) : NULL;
-}
-
-/* The names of a snapshot, each with its highest token, in the order of strcmp(). */
-static size_t fill_names(struct seen *names, const struct snapshot *snapshot)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < snapshot->grants; i++) {
-        const rowlock_grant *grant = &snapshot->entries[i].grant;
-        if (count == 0 || strcmp(names[count - 1].name, grant->name) != 0) {
-            memcpy(names[count].name, grant->name, sizeof names->name);
-            names[count++].look = rate.looks;
-        }
-        struct seen *last = &names[count - 1];
-        last->token = grant->token > last->token ? grant->token : last->token;
-        last->grants++;
-    }
-    qsort(names, count, sizeof *names, by_name);
-    return count;
-}
-
-/* A grant of a name that the last look did not see is younger than that look. */
-static int64_t grants_between(const struct seen *before, const struct seen *now, int64_t span_ms)
-{
-    if (!before)
-        return now->grants;
-    int64_t grants = now->token - before->token;
-    /* Roughly. */
-    int64_t since_ms = span_ms * (now->look - before->look);
-    return grants < 0 || grants > since_ms * MOST_IN_A_MS ? now->grants : grants;
-}
-
-/* Returns the grants since the last look. A name that only the old list has stays for a while. */
-static int64_t merge(const struct snapshot *snapshot, int64_t span_ms)
-{
-    int64_t grants = 0;
-    struct seen *names = must_have(calloc(rate.count + snapshot->grants + 1, sizeof *names));
-    size_t now = fill_names(names, snapshot), count = now;
-    for (size_t i = 0; i < now; i++)
-        grants += grants_between(find(&names[i], rate.names, rate.count), &names[i], span_ms);
-    for (size_t i = 0; i < rate.count; i++)
-        if (rate.looks - rate.names[i].look < REMEMBERED && !find(&rate.names[i], names, now))
-            names[count++] = rate.names[i];
-    qsort(names, count, sizeof *names, by_name);
-    free(rate.names);
-    rate.names = names;
-    rate.count = count;
-    return grants;
-}
-
-static void count_grants(struct view *view)
-{
-    bool first = rate.looks++ == 0;
-    int64_t place = rate.looks % SAMPLES, grants = 0, span_ms = 0;
-    view->span_ms = first ? 0 : view->snapshot.taken_ms - rate.last_ms;
-    view->grants = merge(&view->snapshot, view->span_ms);
-    if (first)
-        view->grants = 0;
-    rate.grants[place] = view->grants;
-    rate.spans_ms[place] = view->span_ms;
-    rate.last_ms = view->snapshot.taken_ms;
-    for (int i = 0; i < SAMPLES; i++) {
-        grants += rate.grants[i];
-        span_ms += rate.spans_ms[i];
-    }
-    view->rate_milli = span_ms == 0 ? 0 : grants * 1000000 / span_ms;
-}
-
-/* ---------------------------------------------------------------- a look */
-
-/* cli->db belongs to the thread while it runs. */
-static struct cli *looking;
-
-void view_free(struct view *view)
-{
-    if (view)
-        snapshot_free(&view->snapshot);
-    free(view);
-}
-
-/* Never NULL. */
-static struct view *look(void)
-{
-    struct view *view = must_have(calloc(1, sizeof *view));
-    const char *name = looking->argument_count > 0 ? looking->arguments[0] : NULL;
-    view->result = snapshot_take(&view->snapshot, looking->db, name);
-    if (view->result == ROWLOCK_OK)
-        count_grants(view);
-    else
-        view->error = last_error(looking);
-    return view;
-}
-
-char *view_summary(const char *before, const struct view *view)
-{
-    return new_text("%s%zu held, %zu waiting, %lld.%lld grants/s", before, view->snapshot.held,
-                    view->snapshot.waiting, (long long)view->rate_milli / 1000,
-                    (long long)view->rate_milli % 1000 / 100);
-}
-
-/* ---------------------------------------------------------------- the thread of a screen */
-
-static pthread_t thread;
-
-/* A pipe for its views, and one whose end says that it must end. It may outlive the command. */
-static int news[2], stop[2];
-
-/* While a view is left in the pipe there is no other look: a terminal may stand still for long. */
-static void *look_repeatedly(void *context)
-{
-    struct pollfd unread = {.fd = news[0], .events = POLLIN};
-    int64_t looks = 1;
-    while (looks != looks_most && pause_until(now_ms() + general.interval_ms, stop[0])) {
-        if (poll(&unread, 1, 0) > 0)
-            continue;
-        struct view *view = look();
-        if (write(news[1], &view, sizeof view) < 0)
-            view_free(view);
-        looks++;
-    }
-    close(news[1]);
-    return context;
-}
-
-int looker_start(void)
-{
-    int failed = pipe2(news, O_CLOEXEC | O_NONBLOCK) != 0 || pipe2(stop, O_CLOEXEC) != 0
-                     ? errno
-                     : pthread_create(&thread, NULL, look_repeatedly, NULL);
-    if (failed)
-        complain("start a thread: %s", strerror(failed));
-    return failed ? -1 : news[0];
-}
-
-struct view *looker_fetch(bool *ended)
-{
-    struct view *view = NULL;
-    *ended = read(news[0], &view, sizeof view) == 0;
-    return view;
-}
-
-void looker_stop(void)
-{
-    struct pollfd unread = {.fd = news[0], .events = POLLIN};
-    bool ended = false;
-    close(stop[1]);
-    while (!ended && poll(&unread, 1, END_MS) > 0)
-        view_free(looker_fetch(&ended));
-    if (ended)
-        pthread_join(thread, NULL);
-    else
-        looking->abandon = true;
-}
-
-/* ---------------------------------------------------------------- text and JSON */
 
 static void print_json(const struct view *view)
 {
@@ -251,6 +42,17 @@ static void print_json(const struct view *view)
         free(error);
     }
     json_print(object, true);
+}
+
+static void print_entries(const struct snapshot *s, bool waiters)
+{
+    struct table table = entry_table(waiters);
+    size_t i = waiters ? s->grants : 0, end = waiters ? s->count : s->grants;
+    if (i == end)
+        return;
+    for (; i < end; i++)
+        table_add_entry(&table, &s->entries[i]);
+    table_end(&table);
 }
 
 static void print_text(const struct view *view)
@@ -276,16 +78,16 @@ static int print(const struct view *view)
 }
 
 /* A signal may end this. If there is no reader any more, finish_output() says so. */
-static int print_repeatedly(struct view *view)
+static int print_repeatedly(struct cli *cli, struct view *view)
 {
     for (int64_t looks = 1;; looks++) {
         int64_t next_ms = now_ms() + general.interval_ms;
         int status = print(view);
         view_free(view);
-        if (looks == looks_most || ferror(stdout))
+        if (looks == general.looks_most || ferror(stdout))
             return status;
         pause_until(next_ms, -1);
-        view = look();
+        view = looker_look(cli);
     }
 }
 
@@ -303,8 +105,7 @@ static int run_watch(struct cli *cli)
     /* The empty database in memory would stay empty. */
     if (cli->no_file)
         return EXIT_UNFIT;
-    looking = cli;
-    struct view *first = look();
+    struct view *first = looker_look(cli);
     if (first->result != ROWLOCK_OK) {
         status = report_error(first->result, &first->error);
         view_free(first);
@@ -312,7 +113,7 @@ static int run_watch(struct cli *cli)
     }
     if (!general.json && isatty(STDOUT_FILENO) && screen_watch(cli, first, &status))
         return status;
-    return print_repeatedly(first);
+    return print_repeatedly(cli, first);
 }
 
 const struct command watch_command =

@@ -16,7 +16,7 @@ extern const struct command run_command, lead_command, leader_command, acquire_c
 /* Carries out the command for each of several databases. */
 int run_for_members(struct cli *cli);
 
-/* ---------------------------------------------------------------- looks of watch (cmd_watch.c) */
+/* ---------------------------------------------------------------- looks of watch (looker.c) */
 
 /* What one look has found. */
 struct view {
@@ -32,21 +32,23 @@ struct view {
     rowlock_error error;
 };
 
+/* Looks once. Never NULL; free it with view_free(). */
+struct view *looker_look(struct cli *cli);
 void view_free(struct view *view);
 
 /* "1 held, 0 waiting, 0.5 grants/s" after another text. Free it. */
 char *view_summary(const char *before, const struct view *view);
 
-/* Starts a thread that looks, after a first look. With the thread, a screen answers its keys while
- * the database hangs. Returns a file that is readable when there is a view, or no other will come.
- * -1: it could not be started; a message says why. */
-int looker_start(void);
+/* Starts a thread that looks, after a first look. cli->db belongs to the thread while it runs. With
+ * it, a screen answers its keys while the database hangs. Returns a file that is readable when
+ * there is a view, or no other will come. -1: it could not be started; a message says why. */
+int looker_start(struct cli *cli);
 
 /* The next view, or NULL if there is none yet. *ended: there will be no others. */
 struct view *looker_fetch(bool *ended);
 
 /* Ends the thread. Sets cli->abandon if the thread still waits for the database. */
-void looker_stop(void);
+void looker_stop(struct cli *cli);
 
 /* Shows on a terminal what the looker finds, until the looker, a key or a signal ends it
  * (print/screen.c).
@@ -54,6 +56,6 @@ void looker_stop(void);
  *   - first is shown at once, and freed.
  *   - *status gets the exit status.
  * False: there can be no screen here, and nothing was done. */
-bool screen_watch(const struct cli *cli, struct view *first, int *status);
+bool screen_watch(struct cli *cli, struct view *first, int *status);
 
 #endif

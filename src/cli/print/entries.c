@@ -131,17 +131,6 @@ void table_add_entry(struct table *table, const struct entry *entry)
         row[i] = cell_of(entry, cells[entry->waits][i], 0);
 }
 
-void print_entries(const struct snapshot *s, bool waiters)
-{
-    struct table table = entry_table(waiters);
-    size_t i = waiters ? s->grants : 0, end = waiters ? s->count : s->grants;
-    if (i == end)
-        return;
-    for (; i < end; i++)
-        table_add_entry(&table, &s->entries[i]);
-    table_end(&table);
-}
-
 /* ---------------------------------------------------------------- reading */
 
 struct listing {

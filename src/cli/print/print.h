@@ -255,8 +255,7 @@ struct snapshot {
 int snapshot_take(struct snapshot *snapshot, rowlock_db *db, const char *name);
 void snapshot_free(struct snapshot *snapshot);
 
-/* Tables or arrays of all grants of a snapshot, or of all its waiters. */
-void print_entries(const struct snapshot *snapshot, bool waiters);
+/* An array of all grants of a snapshot, or of all its waiters. */
 json_t *json_of_entries(const struct snapshot *snapshot, bool waiters);
 
 /* ---------------------------------------------------------------- metrics (metrics.c) */

@@ -359,7 +359,7 @@ static bool open_screen(struct screen *s)
     return true;
 }
 
-bool screen_watch(const struct cli *cli, struct view *first, int *status)
+bool screen_watch(struct cli *cli, struct view *first, int *status)
 {
     struct screen s = {.terminal = NULL};
     if (!open_screen(&s)) {
@@ -368,10 +368,10 @@ bool screen_watch(const struct cli *cli, struct view *first, int *status)
     }
     take_view(&s, first);
     signals_cancel(cli->db);
-    int signal = signals_keep(), news = signal ? -1 : looker_start();
+    int signal = signals_keep(), news = signal ? -1 : looker_start(cli);
     if (news >= 0) {
         show(&s, news);
-        looker_stop();
+        looker_stop(cli);
     } else {
         s.status = signal ? die_later(signal) : EXIT_INTERNAL;
     }

@@ -1,9 +1,101 @@
 /* SPDX-License-Identifier: MIT
  *
- * `rowlock run` holds a lock, or several, while a command runs. hold.c gets the locks, supervise.c
- * runs the command. `rowlock lead` does that again and again.
+ * `rowlock run` holds a lock, or several, while a command runs. `rowlock lead` does that again and
+ * again. obtain.c gets the locks, supervise.c runs the command.
  */
 #include "cli/commands/commands.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#define DEFAULT_GRACE_MS 5000
+
+static void settings(struct cli *cli)
+{
+    grant_settings(cli);
+    period_settings(cli);
+    once_settings(cli);
+    if (asked.grace_ms == UNSET)
+        asked.grace_ms = within(asked.ttl_ms / 4, 0, DEFAULT_GRACE_MS);
+    if (asked.grace_ms >= asked.ttl_ms / 2)
+        usage_error(cli, "--grace: must be less than half of --ttl: the job must end before "
+                         "the lease does");
+    if (asked.max_hold_ms && asked.max_hold_ms < asked.min_hold_ms)
+        usage_error(cli, "--max-hold: must not be less than --min-hold");
+    cli->margin_ms = asked.grace_ms + lease_margin_ms();
+    for (int i = 0; cli->name_count > 1 && i < cli->name_count; i++)
+        if (strchr(cli->arguments[i], '\n'))
+            usage_error(cli, "with several names, no name may have a line break in it");
+}
+
+static int make_progress(int progress[2])
+{
+    progress[0] = progress[1] = -1;
+    if (!asked.stall_ms)
+        return EXIT_FINE;
+    if (pipe2(progress, O_CLOEXEC) != 0) {
+        complain("make a pipe: %s", strerror(errno));
+        return EXIT_INTERNAL;
+    }
+    /* Our end only: the job does not expect O_NONBLOCK. */
+    fcntl(progress[0], F_SETFL, O_NONBLOCK);
+    set_and_free("ROWLOCK_PROGRESS_FD", new_text("%d", progress[1]));
+    return EXIT_FINE;
+}
+
+/* Several locks get one owner, so that one variable tells it to the job. */
+static const char *make_up_owner(void)
+{
+    static char owner[33];
+    unsigned char bytes[16];
+    if (getentropy(bytes, sizeof bytes) != 0)
+        /* Then each lock has its own owner, and the job is told the first. */
+        return NULL;
+    for (size_t i = 0; i < sizeof bytes; i++)
+        snprintf(owner + 2 * i, 3, "%02x", bytes[i]);
+    return owner;
+}
+
+/* In a list of locks people look for the job's name. A statement must fail while enough of the
+ * lease is left to try again. */
+static int connect_for_run(struct cli *cli)
+{
+    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
+    const char *job = cli->arguments[cli->name_count];
+    const char *slash = strrchr(job, '/');
+    options.owner = !asked.owner && cli->name_count > 1 ? make_up_owner() : asked.owner;
+    options.program = slash ? slash + 1 : job;
+    options.statement_timeout_ms = within(asked.ttl_ms / 3, 1000, 10000);
+    options.reconnect_ms = within(asked.ttl_ms / 6, 500, 5000);
+    cli->keeps = true;
+    return connect_database(cli, &options);
+}
+
+static bool get_locks(struct cli *cli, int *result, int *status)
+{
+    *status = connect_for_run(cli);
+    if (*status == EXIT_FINE)
+        *status = outer_refuses(cli);
+    return *status == EXIT_FINE && grant_get(cli, result, status);
+}
+
+/* The tables may get another identity, or be made anew, after one of the connections looked at
+ * them. Then everything is tried once more. A signal may end that: nothing is held. */
+static bool get(struct cli *cli, int *status)
+{
+    int result = ROWLOCK_OK;
+    if (get_locks(cli, &result, status))
+        return true;
+    if (result != ROWLOCK_ESCHEMA || *status != status_of(result))
+        return false;
+    tell(cli, "the tables may have changed; starting again");
+    disconnect_database(cli);
+    signals_start(cli->resigns);
+    return get_locks(cli, &result, status);
+}
 
 /* ---------------------------------------------------------------- run */
 
@@ -14,13 +106,13 @@ static int run_run(struct cli *cli)
     int progress[2];
     enum job_end how;
     metrics_run_begins(cli);
-    hold_settings(cli);
+    settings(cli);
     job_note_inherited_files();
-    int status = hold_progress(progress);
+    int status = make_progress(progress);
     if (status != EXIT_FINE)
         return status;
     complain_without_waiting();
-    if (!hold_get(cli, &status))
+    if (!get(cli, &status))
         return status;
     int64_t start_ms = now_ms();
     if (once_claim(cli, &status))
@@ -69,11 +161,11 @@ enum { SHORTEST_PAUSE_MS = 1000, LONGEST_PAUSE_MS = 60000 };
 static bool lead_once(struct cli *cli, int *status, enum job_end *how)
 {
     int progress[2];
-    *status = hold_progress(progress);
+    *status = make_progress(progress);
     if (*status != EXIT_FINE)
         return false;
     wait_begin(cli);
-    if (!hold_get(cli, status))
+    if (!get(cli, status))
         return false;
     *status = supervise(cli, now_ms(), progress, how);
     return *how == JOB_ENDED || *how == JOB_RESIGNED;
@@ -103,7 +195,7 @@ static int run_lead(struct cli *cli)
     enum job_end how = JOB_TOLD;
     int64_t pause_ms = 0;
     int signal = 0, status;
-    hold_settings(cli);
+    settings(cli);
     if (cli->name_count > 1)
         usage_error(cli, "it takes one name: each lock has a leader of its own");
     job_note_inherited_files();

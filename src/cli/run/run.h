@@ -231,24 +231,14 @@ void lease_progress(struct lease *lease);
 /* Has the job reported nothing for longer than --stall allows? */
 bool lease_stalled(const struct lease *lease);
 
-/* ---------------------------------------------------------------- the whole */
-
-/* hold.c: hold_settings() checks the options of a command that runs another. hold_progress() makes
- * the pipe of --stall, and sets ROWLOCK_PROGRESS_FD: progress gets both ends, or -1. It returns an
- * exit status. */
-void hold_settings(struct cli *cli);
-int hold_progress(int progress[2]);
-
 /* The job must be dead this long before the lease ends. */
-int64_t hold_margin_ms(void);
-
-/* Connects and acquires all locks. Signals are kept then (signals.h).
- *   - False: none is held. A message has been printed, and *status gets the exit status. */
-bool hold_get(struct cli *cli, int *status);
+int64_t lease_margin_ms(void);
 
 /* Releases the locks after the job. told: it was told to end, so a loss is known. status: so far.
  * Returns the exit status. Sets cli->abandon if the database cannot be reached. */
-int hold_release(struct cli *cli, const struct job *job, bool told, int status);
+int lease_release(struct cli *cli, const struct job *job, bool told, int status);
+
+/* ---------------------------------------------------------------- the whole */
 
 enum job_end {
     JOB_ENDED,
@@ -261,7 +251,7 @@ enum job_end {
 
 /* supervise.c: runs the command, ends it if its locks are lost, and releases the locks.
  *   - start_ms: of the grant.
- *   - progress: of hold_progress().
+ *   - progress: the pipe of --stall, or -1.
  * Returns the exit status. */
 int supervise(struct cli *cli, int64_t start_ms, const int progress[2], enum job_end *how);
 

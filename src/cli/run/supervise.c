@@ -103,7 +103,7 @@ static int64_t look_at_lease(struct watch *watch)
         return NO_END;
     /* When the grace is over, or earlier if the lease ends before that. */
     int64_t kill_ms =
-        at_most(watch->told_ms + asked.grace_ms, watch->lease.deadline_ms - hold_margin_ms());
+        at_most(watch->told_ms + asked.grace_ms, watch->lease.deadline_ms - lease_margin_ms());
     if (now_ms() < kill_ms)
         return at_most(kill_ms, due_ms);
     tell(watch->cli, "the job does not end; killing it");
@@ -265,7 +265,7 @@ static int give_back(struct watch *watch, int status)
         cli->abandon = true;
         return status;
     }
-    status = hold_release(cli, &watch->job, watch->reason != NO_REASON, status);
+    status = lease_release(cli, &watch->job, watch->reason != NO_REASON, status);
     cli->abandon = cli->abandon || unheard;
     return status;
 }
