@@ -79,9 +79,9 @@ typedef struct rowlock_upgrade_options {
     void *context;
 } rowlock_upgrade_options;
 
-#define ROWLOCK_UPGRADE_OPTIONS_INIT                         \
-    {                                                        \
-        sizeof(rowlock_upgrade_options), 0, 0, 0, NULL, NULL \
+#define ROWLOCK_UPGRADE_OPTIONS_INIT                                       \
+    {                                                                      \
+        sizeof(rowlock_upgrade_options), 0, 0, 0, ROWLOCK_NIL, ROWLOCK_NIL \
     }
 
 /* rowlock_upgrade brings rowlock's tables to the version of this library, while programs use them.
@@ -310,9 +310,9 @@ typedef struct rowlock_sweep_options {
     void *context;
 } rowlock_sweep_options;
 
-#define ROWLOCK_SWEEP_OPTIONS_INIT                            \
-    {                                                         \
-        sizeof(rowlock_sweep_options), 0, 0, 0, 0, NULL, NULL \
+#define ROWLOCK_SWEEP_OPTIONS_INIT                                          \
+    {                                                                       \
+        sizeof(rowlock_sweep_options), 0, 0, 0, 0, ROWLOCK_NIL, ROWLOCK_NIL \
     }
 
 typedef struct rowlock_sweep_report {

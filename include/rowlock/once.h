@@ -42,9 +42,9 @@ typedef struct rowlock_once_options {
     int64_t token;
 } rowlock_once_options;
 
-#define ROWLOCK_ONCE_OPTIONS_INIT                \
-    {                                            \
-        sizeof(rowlock_once_options), NULL, 0, 0 \
+#define ROWLOCK_ONCE_OPTIONS_INIT                       \
+    {                                                   \
+        sizeof(rowlock_once_options), ROWLOCK_NIL, 0, 0 \
     }
 
 /* rowlock_once_claim claims the key, 1-255 bytes of UTF-8.

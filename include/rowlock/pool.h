@@ -73,9 +73,9 @@ typedef struct rowlock_pool_options {
     const rowlock_db_options *db;
 } rowlock_pool_options;
 
-#define ROWLOCK_POOL_OPTIONS_INIT                \
-    {                                            \
-        sizeof(rowlock_pool_options), 0, 0, NULL \
+#define ROWLOCK_POOL_OPTIONS_INIT                       \
+    {                                                   \
+        sizeof(rowlock_pool_options), 0, 0, ROWLOCK_NIL \
     }
 
 /* rowlock_pool_open connects to the database of a URL (rowlock_db_open()), once. The other

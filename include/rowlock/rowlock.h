@@ -69,6 +69,7 @@
 #ifndef ROWLOCK_ROWLOCK_H
 #define ROWLOCK_ROWLOCK_H
 
+#include <rowlock/value.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -250,9 +251,10 @@ typedef struct rowlock_db_options {
     rowlock_pool *pool;
 } rowlock_db_options;
 
-#define ROWLOCK_DB_OPTIONS_INIT                                           \
-    {                                                                     \
-        sizeof(rowlock_db_options), NULL, NULL, NULL, NULL, 0, 0, 0, NULL \
+#define ROWLOCK_DB_OPTIONS_INIT                                                                  \
+    {                                                                                            \
+        sizeof(rowlock_db_options), ROWLOCK_NIL, ROWLOCK_NIL, ROWLOCK_NIL, ROWLOCK_NIL, 0, 0, 0, \
+            ROWLOCK_NIL                                                                          \
     }
 
 /* rowlock_db_open connects to the database of a URL.
@@ -434,9 +436,10 @@ typedef struct rowlock_acquire_options {
     int64_t ticket_ms;
 } rowlock_acquire_options;
 
-#define ROWLOCK_ACQUIRE_OPTIONS_INIT                                                       \
-    {                                                                                      \
-        sizeof(rowlock_acquire_options), 0, 0, NULL, 0, NULL, 0, 0, 0, NULL, NULL, 0, 0, 0 \
+#define ROWLOCK_ACQUIRE_OPTIONS_INIT                                                              \
+    {                                                                                             \
+        sizeof(rowlock_acquire_options), 0, 0, ROWLOCK_NIL, 0, ROWLOCK_NIL, 0, 0, 0, ROWLOCK_NIL, \
+            ROWLOCK_NIL, 0, 0, 0                                                                  \
     }
 
 /* rowlock_acquire gets the lock. It waits for it if options->wait_ms says so.

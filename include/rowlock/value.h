@@ -16,6 +16,13 @@
 extern "C" {
 #endif
 
+/* The null pointer in what C++ compiles too. */
+#if defined(__cplusplus) && __cplusplus >= 201103L
+#define ROWLOCK_NIL nullptr
+#else
+#define ROWLOCK_NIL NULL
+#endif
+
 /* The kind says which members of rowlock_value count. A column is read as one kind on every
  * database: docs/VERSIONS.md has the list. */
 typedef enum rowlock_kind {
@@ -53,25 +60,25 @@ typedef struct rowlock_value {
 
 static inline rowlock_value rowlock_null(void)
 {
-    rowlock_value v = {ROWLOCK_NULL, 0, 0, 0, NULL, 0};
+    rowlock_value v = {ROWLOCK_NULL, 0, 0, 0, ROWLOCK_NIL, 0};
     return v;
 }
 
 static inline rowlock_value rowlock_int(int64_t number)
 {
-    rowlock_value v = {ROWLOCK_INT, 0, number, 0, NULL, 0};
+    rowlock_value v = {ROWLOCK_INT, 0, number, 0, ROWLOCK_NIL, 0};
     return v;
 }
 
 static inline rowlock_value rowlock_real(double real)
 {
-    rowlock_value v = {ROWLOCK_REAL, 0, 0, real, NULL, 0};
+    rowlock_value v = {ROWLOCK_REAL, 0, 0, real, ROWLOCK_NIL, 0};
     return v;
 }
 
 static inline rowlock_value rowlock_bool(int truth)
 {
-    rowlock_value v = {ROWLOCK_BOOL, 0, truth ? 1 : 0, 0, NULL, 0};
+    rowlock_value v = {ROWLOCK_BOOL, 0, truth ? 1 : 0, 0, ROWLOCK_NIL, 0};
     return v;
 }
 
@@ -79,7 +86,12 @@ static inline rowlock_value rowlock_bool(int truth)
  * NULL. */
 static inline rowlock_value rowlock_textn(rowlock_kind kind, const void *text, size_t length)
 {
-    rowlock_value v = {text ? kind : ROWLOCK_NULL, 0, 0, 0, (const char *)text, text ? length : 0};
+#ifdef __cplusplus
+    const char *bytes = static_cast<const char *>(text);
+#else
+    const char *bytes = (const char *)text;
+#endif
+    rowlock_value v = {text ? kind : ROWLOCK_NULL, 0, 0, 0, bytes, text ? length : 0};
     return v;
 }
 

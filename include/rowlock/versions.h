@@ -83,9 +83,9 @@ typedef struct rowlock_table_options {
     int64_t first_version;
 } rowlock_table_options;
 
-#define ROWLOCK_TABLE_OPTIONS_INIT                               \
-    {                                                            \
-        sizeof(rowlock_table_options), NULL, NULL, NULL, NULL, 0 \
+#define ROWLOCK_TABLE_OPTIONS_INIT                                                           \
+    {                                                                                        \
+        sizeof(rowlock_table_options), ROWLOCK_NIL, ROWLOCK_NIL, ROWLOCK_NIL, ROWLOCK_NIL, 0 \
     }
 
 /* rowlock_table_open looks the table up and makes a handle for it.
@@ -123,9 +123,9 @@ typedef struct rowlock_row {
     int64_t version;
 } rowlock_row;
 
-#define ROWLOCK_ROW_INIT                   \
-    {                                      \
-        sizeof(rowlock_row), NULL, NULL, 0 \
+#define ROWLOCK_ROW_INIT                                 \
+    {                                                    \
+        sizeof(rowlock_row), ROWLOCK_NIL, ROWLOCK_NIL, 0 \
     }
 
 /* rowlock_read reads the columns and the version of one row. *out is valid until the next call with
@@ -227,9 +227,9 @@ typedef struct rowlock_change_options {
     void *context;
 } rowlock_change_options;
 
-#define ROWLOCK_CHANGE_OPTIONS_INIT                      \
-    {                                                    \
-        sizeof(rowlock_change_options), 0, 0, NULL, NULL \
+#define ROWLOCK_CHANGE_OPTIONS_INIT                                    \
+    {                                                                  \
+        sizeof(rowlock_change_options), 0, 0, ROWLOCK_NIL, ROWLOCK_NIL \
     }
 
 /* These five change rows that have the version you give, and set it to version + 1.

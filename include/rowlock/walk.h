@@ -71,9 +71,9 @@ typedef struct rowlock_walk_options {
     int64_t ttl_ms;
 } rowlock_walk_options;
 
-#define ROWLOCK_WALK_OPTIONS_INIT                            \
-    {                                                        \
-        sizeof(rowlock_walk_options), NULL, NULL, 0, 0, 0, 0 \
+#define ROWLOCK_WALK_OPTIONS_INIT                                          \
+    {                                                                      \
+        sizeof(rowlock_walk_options), ROWLOCK_NIL, ROWLOCK_NIL, 0, 0, 0, 0 \
     }
 
 /* rowlock_walk changes a whole table.

@@ -269,68 +269,81 @@ int rowlock_once_sweep(rowlock_db *db, int64_t older_ms, int32_t batch, int64_t 
 
 /* ---- listing and forgetting */
 
-struct listing {
-    const char *prefix;
-    int (*each)(void *context, const rowlock_once_record *record);
-    void *context;
-    /* The callback has stopped the list, or the page has passed the prefix. */
-    bool over;
-    /* Records in this page. */
-    int64_t seen;
-    char last[RLK_TEXT_MAX + 1];
+struct page {
+    rowlock_once_record *record;
+    int64_t count;
 };
 
 static void start_page(void *context)
 {
-    struct listing *l = context;
-    l->seen = 0;
+    struct page *page = context;
+    page->count = 0;
 }
 
-static int give_record(void *context, const rowlock_value *cells, size_t count)
+static int take_record(void *context, const rowlock_value *cells, size_t count)
 {
     enum { KEY, FINGERPRINT, TOKEN, DONE, EXPIRES, CHANGED, NOW };
-    struct listing *l = context;
-    rowlock_once_record record = {.size = sizeof record};
+    struct page *page = context;
     (void)count;
-    rlk_copy_text(record.key, sizeof record.key, cells[KEY].text, cells[KEY].length);
-    rlk_copy_text(record.fingerprint, sizeof record.fingerprint, cells[FINGERPRINT].text,
+    if (page->count == LIST_PAGE)
+        return 1;
+    rowlock_once_record *record = &page->record[page->count++];
+    record->size = sizeof *record;
+    rlk_copy_text(record->key, sizeof record->key, cells[KEY].text, cells[KEY].length);
+    rlk_copy_text(record->fingerprint, sizeof record->fingerprint, cells[FINGERPRINT].text,
                   cells[FINGERPRINT].length);
-    record.token = cells[TOKEN].number;
-    record.done = cells[DONE].number != 0;
-    record.changed_us = cells[CHANGED].number;
-    record.age_ms = (cells[NOW].number - cells[CHANGED].number) / 1000;
-    record.remaining_ms = record.done ? 0 : (cells[EXPIRES].number - cells[NOW].number) / 1000;
-    l->seen++;
-    /* The page broke off and was sent again, so the caller has this record. */
-    if (strcmp(record.key, l->last) <= 0)
-        return 0;
-    memcpy(l->last, record.key, sizeof l->last);
-    l->over = l->over || strncmp(record.key, l->prefix, strlen(l->prefix)) != 0 ||
-              l->each(l->context, &record) != 0;
-    return l->over;
+    record->token = cells[TOKEN].number;
+    record->done = cells[DONE].number != 0;
+    record->changed_us = cells[CHANGED].number;
+    record->age_ms = (cells[NOW].number - cells[CHANGED].number) / 1000;
+    record->remaining_ms = record->done ? 0 : (cells[EXPIRES].number - cells[NOW].number) / 1000;
+    return 0;
+}
+
+/* The keys of the page that begin with prefix. False: there are no others, or each() ended it. */
+static bool give_page(const struct page *page, const char *prefix,
+                      int (*each)(void *context, const rowlock_once_record *record), void *context)
+{
+    for (int64_t i = 0; i < page->count; i++)
+        if (strncmp(page->record[i].key, prefix, strlen(prefix)) != 0 ||
+            each(context, &page->record[i]) != 0)
+            return false;
+    return page->count == LIST_PAGE;
+}
+
+static int list_from(rowlock_db *db, struct page *page, const char *prefix,
+                     int (*each)(void *context, const rowlock_once_record *record), void *context)
+{
+    char after[RLK_TEXT_MAX + 1] = "";
+    int result;
+    do {
+        const rowlock_value values[] = {rowlock_text(prefix), rowlock_text(after),
+                                        rowlock_int(LIST_PAGE)};
+        result = ask_ours(db, RLK_STEP_ONCE_LIST, values, take_record, start_page, page, NULL);
+        const char *last = page->count ? page->record[page->count - 1].key : after;
+        /* The same page would come again and again. */
+        if (result == ROWLOCK_OK && page->count && strcmp(last, after) <= 0)
+            result = rlk_fail_misfit(db, false);
+        memmove(after, last, strlen(last) + 1);
+    } while (result == ROWLOCK_OK && give_page(page, prefix, each, context));
+    return result;
 }
 
 int rowlock_once_list(rowlock_db *db, const char *prefix,
                       int (*each)(void *context, const rowlock_once_record *record), void *context)
 {
     int result = rlk_need_database(db, rlk_enter(db, "list once keys", NULL));
-    struct listing l = {.prefix = prefix ? prefix : "", .each = each, .context = context};
+    const char *begin = prefix ? prefix : "";
     if (result == ROWLOCK_OK && !each)
         return rlk_fail(db, ROWLOCK_EINVAL, "the callback must not be NULL");
     if (result == ROWLOCK_OK)
-        result = rlk_check_text(&db->error, "prefix", l.prefix, true);
-    do {
-        char after[sizeof l.last];
-        /* The parameter must not change while rows arrive. */
-        memcpy(after, l.last, sizeof after);
-        const rowlock_value values[] = {rowlock_text(l.prefix), rowlock_text(after),
-                                        rowlock_int(LIST_PAGE)};
-        if (result == ROWLOCK_OK)
-            result = ask_ours(db, RLK_STEP_ONCE_LIST, values, give_record, start_page, &l, NULL);
-        /* The same page would come again and again. */
-        if (result == ROWLOCK_OK && l.seen == LIST_PAGE && strcmp(l.last, after) == 0)
-            result = rlk_fail_misfit(db, false);
-    } while (result == ROWLOCK_OK && !l.over && l.seen == LIST_PAGE);
+        result = rlk_check_text(&db->error, "prefix", begin, true);
+    if (result != ROWLOCK_OK)
+        return result;
+    struct page page = {.record = rlk_alloc(LIST_PAGE * sizeof *page.record)};
+    result = page.record ? list_from(db, &page, begin, each, context)
+                         : rlk_fail(db, ROWLOCK_ENOMEM, "out of memory");
+    rlk_free(page.record);
     return result;
 }
 
