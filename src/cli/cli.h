@@ -142,8 +142,6 @@ struct cli {
     char *title;
     /* What --once or --every claimed, or found done. May be NULL. */
     rowlock_once *once;
-    /* The leases are renewed in the background. */
-    bool keeps;
     /* By the clock of now_ms(). 0: the command does not wait. INT64_MAX: it waits without a
      * limit. */
     int64_t wait_until_ms;
@@ -151,6 +149,8 @@ struct cli {
     bool resigns;
     /* For the lock: the user wants to read warnings now. */
     bool waiting;
+    /* The leases are renewed in the background. */
+    bool keeps;
     /* How long before the end of its lease a lock counts as lost. 0: the library's default. */
     int64_t margin_ms;
     /* End without closing the handles: the grant must outlive this process. */

@@ -171,7 +171,7 @@ static void *look_repeatedly(void *context)
         if (poll(&unread, 1, 0) > 0)
             continue;
         struct view *view = looker_look(context);
-        if (write(news[1], &view, sizeof view) < 0)
+        if (write(news[1], &view, sizeof(void *)) < 0)
             view_free(view);
         looks++;
     }
@@ -192,7 +192,7 @@ int looker_start(struct cli *cli)
 struct view *looker_fetch(bool *ended)
 {
     struct view *view = NULL;
-    *ended = read(news[0], &view, sizeof view) == 0;
+    *ended = read(news[0], &view, sizeof(void *)) == 0;
     return view;
 }
 
