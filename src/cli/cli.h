@@ -11,6 +11,7 @@
 #include <rowlock/admin.h>
 #include <rowlock/once.h>
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -51,10 +52,6 @@ struct option_row {
     {                                                              \
         name, 0, NUMBER, "N", help, &(variable), least, most, NULL \
     }
-#define OPTIONS_END  \
-    {                \
-        .name = NULL \
-    }
 
 #define JSON_OPTION FLAG_OPTION("json", 0, "print JSON", general.json)
 #define INTERVAL_OPTION                                                                         \
@@ -83,6 +80,8 @@ extern struct general_options {
     /* Print SQL instead of executing it. */
     bool sql;
     int64_t interval_ms;
+    /* --count of watch. UNSET: without an end. */
+    int64_t looks_most;
 } general;
 
 struct cli;
@@ -143,9 +142,6 @@ struct cli {
     char *title;
     /* What --once or --every claimed, or found done. May be NULL. */
     rowlock_once *once;
-    /* Renews the locks. May be NULL. */
-    /* The leases are renewed in the background. */
-    bool keeps;
     /* By the clock of now_ms(). 0: the command does not wait. INT64_MAX: it waits without a
      * limit. */
     int64_t wait_until_ms;
@@ -153,6 +149,8 @@ struct cli {
     bool resigns;
     /* For the lock: the user wants to read warnings now. */
     bool waiting;
+    /* The leases are renewed in the background. */
+    bool keeps;
     /* How long before the end of its lease a lock counts as lost. 0: the library's default. */
     int64_t margin_ms;
     /* End without closing the handles: the grant must outlive this process. */
@@ -161,22 +159,21 @@ struct cli {
     bool abandon;
 };
 
-/* The options that may stand before the command. *used gets the number of words they took. */
-int options_before_command(struct cli *cli, char **argv, int *used);
+/* The options that may stand before the command. Returns the number of words they took. */
+int options_before_command(struct cli *cli, char **argv);
 
-/* The options of the command, and cli->arguments. argv[0] is the command's name. Both functions
- * return EXIT_FINE, or EXIT_USAGE after a message. */
-int options_of_command(struct cli *cli, int argc, char **argv);
+/* The options of the command, and cli->arguments. argv[0] is the command's name. */
+void options_of_command(struct cli *cli, int argc, char **argv);
 
 /* One line for each option, for --help. NULL: those before the command. */
 void options_print(const struct command *command);
 
-/* Says what is wrong with the command line, and where to read more. Returns EXIT_USAGE. */
-int usage_error(const struct cli *cli, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+/* Says what is wrong with the command line, and where to read more. Ends the process. */
+void usage_error(const struct cli *cli, const char *format, ...)
+    __attribute__((noreturn, format(printf, 2, 3)));
 
-/* The same, if the command is at one of several databases and that is bad. Else EXIT_FINE. */
-int not_for_members(const struct cli *cli, bool bad, const char *reason);
+/* The same, if the command is at one of several databases and that is bad. */
+void not_for_members(const struct cli *cli, bool bad, const char *reason);
 
 /* A decimal number between least and most, and nothing else. */
 bool parse_number(const char *text, int64_t least, int64_t most, int64_t *out);
@@ -192,8 +189,8 @@ void listen_to_library(struct cli *cli);
 /* A lock over several databases? */
 bool is_quorum(const struct cli *cli);
 
-/* Returns EXIT_USAGE, after a message, if there are 2 URLs, or if one is empty. */
-int check_urls(const struct cli *cli);
+/* Refuses 2 URLs, and an empty one. */
+void check_urls(const struct cli *cli);
 
 /* Opens cli->db by --url, ROWLOCK_URL or the embedded default. options may be NULL. It waits for a
  * server that is away until cli->wait_until_ms. Returns an exit status, after a message. */
@@ -215,5 +212,62 @@ void disconnect_database(struct cli *cli);
 #define WARNING_SIZE 800
 bool last_warning(char text[WARNING_SIZE]);
 void forget_warning(void);
+
+/* ---------------------------------------------------------- signals and time (run/signals.c) */
+
+/* During a wait for a lock a signal ends the wait. Later signals are kept until they are fetched.
+ * The callers decide what follows. */
+
+/* Ignores SIGPIPE, as MariaDB's client library would: a lock is released also if nothing reads our
+ * output. The job gets SIGPIPE as this process found it. */
+void signals_ignore_pipe(void);
+
+/* Nothing reads our output any more. Does such a process die of SIGPIPE here? Then
+ * die_of_signal() will. */
+bool die_of_pipe_later(void);
+
+/* From now on, signals that would end us end waits on db with ROWLOCK_CANCELLED. Signals that our
+ * parent made us ignore (nohup, a background job of a script) stay ignored. */
+void signals_cancel(rowlock_db *db);
+
+/* As when this process started. resign: but SIGUSR1 does nothing until signals_keep(), and ends no
+ * wait either. */
+void signals_start(bool resign);
+
+/* From now on, signals are kept. Returns the one that came since signals_cancel(), or 0. */
+int signals_keep(void);
+
+/* The next kept signal, also SIGCHLD. It waits at most wait_ms. 0: none came. */
+int signals_next(int64_t wait_ms);
+
+/* Waits until then for a kept signal that is to end us. Returns it, or 0. */
+int signals_pause(int64_t until_ms);
+
+/* A new file descriptor. It is readable while signals_next() would find a signal at once. Do not
+ * read it. -1: this system has none. */
+int signals_fd(void);
+
+/* This process will die of the signal when all is done, so that the calling shell sees what
+ * happened. Returns the status that shells show for the signal. */
+int die_later(int signal);
+
+/* Dies of that signal, if status is the one that die_later() returned. */
+void die_of_signal(int status);
+
+/* In a child: all signals are again as this process found them. */
+void signals_restore(void);
+
+/* Is it a signal that asks a process to end? */
+bool signal_ends(int signal);
+
+/* Milliseconds on a clock that runs while the machine sleeps, as leases do. */
+int64_t now_ms(void);
+
+/* Microseconds since 1970, by this host's clock. */
+int64_t wall_clock_us(void);
+
+/* Waits until then. fd: -1, or a file that ends the wait when it is readable; then it returns
+ * false. */
+bool pause_until(int64_t then_ms, int fd);
 
 #endif

@@ -9,19 +9,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct general_options general = {.interval_ms = UNSET};
+struct general_options general = {.interval_ms = UNSET, .looks_most = UNSET};
 
 static const struct option_row common[] = {
     OPTION("url", 0, "URL", "the database (default: $ROWLOCK_URL, or a SQLite file)", URLS,
            general.urls),
     FLAG_OPTION("help", 'h', "print this help", general.help),
-    OPTIONS_END,
+    {.name = NULL},
 };
 
 static const struct option_row before_command[] = {
     FLAG_OPTION("version", 'V', "print the version, and those of the client libraries",
                 general.version),
-    OPTIONS_END,
+    {.name = NULL},
 };
 
 /* A URL in the wrong place may contain a password. */
@@ -37,7 +37,7 @@ static const char *hide_url(char *text)
     return "; a URL stands after --url, or in ROWLOCK_URL";
 }
 
-int usage_error(const struct cli *cli, const char *format, ...)
+void usage_error(const struct cli *cli, const char *format, ...)
 {
     const char *command = cli->command ? cli->command->name : NULL;
     /* With room for what hide_url() writes. */
@@ -52,7 +52,7 @@ int usage_error(const struct cli *cli, const char *format, ...)
     else
         complain("%s%s", text, advice);
     fprintf(stderr, "Try 'rowlock %s%s--help'.\n", command ? command : "", command ? " " : "");
-    return EXIT_USAGE;
+    exit(EXIT_USAGE);
 }
 
 /* ---------------------------------------------------------------- values */
@@ -83,10 +83,9 @@ static int64_t unit_ms(const char *suffix)
         const char *suffix;
         int64_t ms;
     } units[] = {{"", 1000}, {"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}, {"d", 86400000}};
-    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
         if (strcmp(suffix, units[i].suffix) == 0)
             return units[i].ms;
-    }
     return 0;
 }
 
@@ -114,58 +113,43 @@ static bool parse_duration(const char *text, int64_t *out)
     return !__builtin_add_overflow(whole, (part * unit + scale - 1) / scale, out);
 }
 
-static int store_duration(struct cli *cli, const struct option_row *row, const char *text)
+static void store_duration(const struct cli *cli, const struct option_row *row, const char *text)
 {
     int64_t *value = row->value;
-    if (row->kind == LENGTH_OR_NEVER && strcmp(text, "never") == 0) {
+    if (row->kind == LENGTH_OR_NEVER && strcmp(text, "never") == 0)
         *value = NEVER;
-        return EXIT_FINE;
-    }
-    if (!parse_duration(text, value))
-        return usage_error(cli,
-                           "--%s: '%s' is not a duration such as 500ms, 1.5, 30s, 5m, 2h or 1d",
-                           row->name, text);
-    if (row->kind != DURATION && *value == 0)
-        return usage_error(cli, "--%s: the duration must be more than 0", row->name);
-    if (*value < row->least)
-        return usage_error(cli, "--%s: the duration must be at least %lldms", row->name,
-                           (long long)row->least);
-    return EXIT_FINE;
+    else if (!parse_duration(text, value))
+        usage_error(cli, "--%s: '%s' is not a duration such as 500ms, 1.5, 30s, 5m, 2h or 1d",
+                    row->name, text);
+    else if (row->kind != DURATION && *value == 0)
+        usage_error(cli, "--%s: the duration must be more than 0", row->name);
+    else if (*value < row->least)
+        usage_error(cli, "--%s: the duration must be at least %lldms", row->name,
+                    (long long)row->least);
 }
 
-static int store_number(struct cli *cli, const struct option_row *row, const char *text)
+static void store_number(const struct cli *cli, const struct option_row *row, const char *text)
 {
     if (parse_number(text, row->least, row->most, row->value))
-        return EXIT_FINE;
+        return;
     if (row->most == INT64_MAX)
-        return usage_error(cli, "--%s: '%s' is not a token; give a number above 0", row->name,
-                           text);
-    return usage_error(cli, "--%s: '%s' is not a number from %lld to %lld", row->name, text,
-                       (long long)row->least, (long long)row->most);
+        usage_error(cli, "--%s: '%s' is not a token; give a number above 0", row->name, text);
+    usage_error(cli, "--%s: '%s' is not a number from %lld to %lld", row->name, text,
+                (long long)row->least, (long long)row->most);
 }
 
-static int store(struct cli *cli, const struct option_row *row, const char *text)
+static void store(const struct cli *cli, const struct option_row *row, const char *text)
 {
-    switch (row->kind) {
-    case FLAG:
+    if (row->kind == FLAG)
         *(bool *)row->value = true;
-        return EXIT_FINE;
-    case TEXT:
+    else if (row->kind == TEXT)
         *(const char **)row->value = text;
-        return EXIT_FINE;
-    case URLS:
-        if (general.url_count < URLS_MOST)
-            general.urls[general.url_count] = text;
-        general.url_count++;
-        return EXIT_FINE;
-    case NUMBER:
-        return store_number(cli, row, text);
-    case DURATION:
-    case LENGTH:
-    case LENGTH_OR_NEVER:
-        break;
-    }
-    return store_duration(cli, row, text);
+    else if (row->kind == NUMBER)
+        store_number(cli, row, text);
+    else if (row->kind != URLS)
+        store_duration(cli, row, text);
+    else if (general.url_count++ < URLS_MOST)
+        general.urls[general.url_count - 1] = text;
 }
 
 /* ---------------------------------------------------------------- parsing */
@@ -209,83 +193,80 @@ static const char *hint(const struct cli *cli)
 }
 
 /* value NULL: it is the next word. Dry: it is not stored. */
-static int take_value(struct cli *cli, const struct option_row *row, const char *value, char **argv,
-                      int *at, bool dry)
+static void take_value(const struct cli *cli, const struct option_row *row, const char *value,
+                       char **argv, int *at, bool dry)
 {
     if (row->argument && !value && !(value = argv[(*at)++]))
-        return usage_error(cli, "--%s needs an argument: %s", row->name, row->argument);
-    return dry ? EXIT_FINE : store(cli, row, value);
+        usage_error(cli, "--%s needs an argument: %s", row->name, row->argument);
+    if (!dry)
+        store(cli, row, value);
 }
 
-static int take_long(struct cli *cli, const char *word, char **argv, int *at, bool dry)
+static void take_long(const struct cli *cli, const char *word, char **argv, int *at, bool dry)
 {
     const char *name = word + 2;
     size_t length = strcspn(name, "=");
     const struct option_row *row = find_row(cli, 0, name, length);
     if (!row)
-        return usage_error(cli, "no such option here, or an abbreviation of several: '%s'%s", word,
-                           hint(cli));
+        usage_error(cli, "no such option here, or an abbreviation of several: '%s'%s", word,
+                    hint(cli));
     if (name[length] && !row->argument)
-        return usage_error(cli, "--%s takes no argument", row->name);
-    return take_value(cli, row, name[length] ? name + length + 1 : NULL, argv, at, dry);
+        usage_error(cli, "--%s takes no argument", row->name);
+    take_value(cli, row, name[length] ? name + length + 1 : NULL, argv, at, dry);
 }
 
 /* "-n", "-nv", "-w 5m", "-nw5m" */
-static int take_letters(struct cli *cli, const char *letters, char **argv, int *at, bool dry)
+static void take_letters(const struct cli *cli, const char *letters, char **argv, int *at, bool dry)
 {
-    for (; *letters; letters++) {
+    for (bool last = false; *letters && !last; letters++) {
         const struct option_row *row = find_row(cli, *letters, "", 0);
         if (!row)
-            return usage_error(cli, "unknown option '-%c'%s", *letters, hint(cli));
-        const char *value = row->argument && letters[1] ? letters + 1 : NULL;
-        int status = take_value(cli, row, value, argv, at, dry);
-        if (status != EXIT_FINE || row->argument)
-            return status;
+            usage_error(cli, "unknown option '-%c'%s", *letters, hint(cli));
+        last = row->argument;
+        take_value(cli, row, last && letters[1] ? letters + 1 : NULL, argv, at, dry);
     }
-    return EXIT_FINE;
 }
 
-/* Takes options and at most `most` words, or all words up to a "--". *dashes gets whether there was
- * one. The rest of the line begins at *at. */
-static int take_words(struct cli *cli, char **argv, int most, bool dry, int *at, bool *dashes)
+/* Takes options and at most `most` words, or all words up to a "--". Returns whether there was one.
+ * The rest of the line begins at *at. */
+static bool take_words(struct cli *cli, char **argv, int most, bool dry, int *at)
 {
-    int status = EXIT_FINE;
+    bool dashes = false;
     cli->argument_count = 0;
-    *dashes = false;
-    for (*at = 1; argv[*at] && status == EXIT_FINE && !*dashes;) {
+    for (*at = 1; argv[*at] && !dashes;) {
         char *word = argv[*at];
         bool is_option = word[0] == '-' && word[1];
         if (!is_option && cli->argument_count == most)
             break;
         ++*at;
-        *dashes = strcmp(word, "--") == 0;
+        dashes = strcmp(word, "--") == 0;
         if (!is_option)
             cli->arguments[cli->argument_count++] = word;
-        else if (!*dashes)
-            status = word[1] == '-' ? take_long(cli, word, argv, at, dry)
-                                    : take_letters(cli, word + 1, argv, at, dry);
+        else if (!dashes && word[1] == '-')
+            take_long(cli, word, argv, at, dry);
+        else if (!dashes)
+            take_letters(cli, word + 1, argv, at, dry);
     }
-    return status;
+    return dashes;
 }
 
-int options_before_command(struct cli *cli, char **argv, int *used)
+int options_before_command(struct cli *cli, char **argv)
 {
-    bool dashes;
-    return take_words(cli, argv, 0, false, used, &dashes);
+    int used;
+    take_words(cli, argv, 0, false, &used);
+    return used;
 }
 
-static int count_arguments(const struct cli *cli)
+static void count_arguments(const struct cli *cli)
 {
     const struct command *command = cli->command;
     if (general.help)
-        return EXIT_FINE;
+        return;
     bool nothing_to_run = runs_another(cli) && cli->argument_count <= cli->name_count;
     if (cli->argument_count < command->least_arguments || nothing_to_run)
-        return usage_error(cli, "too few arguments; it takes %s", command->arguments);
+        usage_error(cli, "too few arguments; it takes %s", command->arguments);
     if (command->most_arguments != NO_LIMIT && cli->argument_count > command->most_arguments)
-        return usage_error(cli, "unexpected argument '%s'",
-                           cli->arguments[command->most_arguments]);
-    return EXIT_FINE;
+        usage_error(cli, "unexpected argument '%s'", cli->arguments[command->most_arguments]);
 }
 
 static bool has_dashes(char **argv)
@@ -297,14 +278,11 @@ static bool has_dashes(char **argv)
 
 /* A command that runs another leaves that one's options alone. All words before the first "--" are
  * names. Without a "--" the first word is the name. */
-static int take_names(struct cli *cli, char **argv, int *at)
+static void take_names(struct cli *cli, char **argv, int *at)
 {
-    bool dashes = false;
-    int status = has_dashes(argv) ? take_words(cli, argv, NO_LIMIT, true, at, &dashes) : EXIT_FINE;
-    if (status == EXIT_FINE)
-        status = take_words(cli, argv, dashes ? NO_LIMIT : 1, false, at, &dashes);
-    if (status != EXIT_FINE || !dashes)
-        return status;
+    bool dashes = has_dashes(argv) && take_words(cli, argv, NO_LIMIT, true, at);
+    if (!take_words(cli, argv, dashes ? NO_LIMIT : 1, false, at))
+        return;
     if (cli->argument_count > 1)
         cli->name_count = cli->argument_count;
     /* "-- NAME -- COMMAND": the first -- is there because NAME may begin with a dash. */
@@ -313,22 +291,20 @@ static int take_names(struct cli *cli, char **argv, int *at)
         cli->arguments[cli->argument_count++] = argv[*at];
         *at += 2;
     }
-    return EXIT_FINE;
 }
 
-int options_of_command(struct cli *cli, int argc, char **argv)
+void options_of_command(struct cli *cli, int argc, char **argv)
 {
-    bool dashes;
     int at;
     cli->arguments = must_have(calloc((size_t)argc + 1, sizeof *cli->arguments));
     cli->name_count = 1;
-    int status = runs_another(cli) ? take_names(cli, argv, &at)
-                                   : take_words(cli, argv, NO_LIMIT, false, &at, &dashes);
-    if (status != EXIT_FINE)
-        return status;
+    if (runs_another(cli))
+        take_names(cli, argv, &at);
+    else
+        take_words(cli, argv, NO_LIMIT, false, &at);
     while (argv[at])
         cli->arguments[cli->argument_count++] = argv[at++];
-    return count_arguments(cli);
+    count_arguments(cli);
 }
 
 static void print_rows(const struct command *command, const struct option_row *row)

@@ -5,8 +5,6 @@
  */
 #include "cli/print/print.h"
 
-#include "cli/run/signals.h"
-
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -75,19 +73,19 @@ bool is_quorum(const struct cli *cli)
     return general.url_count > 1 && cli->member == 0;
 }
 
-int check_urls(const struct cli *cli)
+void check_urls(const struct cli *cli)
 {
     const char *from = cli->url_words ? "ROWLOCK_URL" : "--url";
+    int count = general.url_count;
     /* A script's variable was not set, most likely. A lock in the wrong database protects
      * nothing. */
-    for (int i = 0; i < general.url_count && i < URLS_MOST; i++)
+    for (int i = 0; i < count && i < URLS_MOST; i++)
         if (!*general.urls[i])
-            return usage_error(
-                cli, "%s is empty; give a URL, or leave it out for the embedded database", from);
-    if (general.url_count <= 1 || general.url_count == 3 || general.url_count == URLS_MOST)
-        return EXIT_FINE;
-    return usage_error(cli, "%s: %d URLs; give 1, or 3 or %d for a lock over independent databases",
-                       from, general.url_count, URLS_MOST);
+            usage_error(cli, "%s is empty; give a URL, or leave it out for the embedded database",
+                        from);
+    if (count > 1 && count != 3 && count != URLS_MOST)
+        usage_error(cli, "%s: %d URLs; give 1, or 3 or %d for a lock over independent databases",
+                    from, count, URLS_MOST);
 }
 
 /* ---------------------------------------------------------------- the embedded database */
@@ -154,17 +152,6 @@ int try_until_there(struct cli *cli, attempt *make, void *context, rowlock_error
     return result;
 }
 
-/* Connecting takes no longer than what is left of --wait. It may take a second even then: the
- * connection has the same time when it is made again. */
-static rowlock_db_options within_wait(const struct cli *cli, const rowlock_db_options *options)
-{
-    rowlock_db_options bounded = *options;
-    int64_t left_ms = cli->wait_until_ms - now_ms();
-    if (cli->wait_until_ms > 0 && left_ms < CONNECT_MS)
-        bounded.connect_timeout_ms = within(left_ms, SHORTEST_CONNECT_MS, CONNECT_MS);
-    return bounded;
-}
-
 /* Which job is it? In a mail of cron the command line may be missing. */
 static void name_lock(const struct cli *cli, rowlock_error *error)
 {
@@ -176,10 +163,15 @@ static void name_lock(const struct cli *cli, rowlock_error *error)
     memcpy(error->action, action, sizeof action);
 }
 
+/* Connecting takes no longer than what is left of --wait. It may take a second even then: the
+ * connection has the same time when it is made again. */
 static int open_once(struct cli *cli, void *context, rowlock_error *error)
 {
-    rowlock_db_options bounded = within_wait(cli, context);
-    int result = rowlock_db_open(cli->url, &bounded, &cli->db, error);
+    rowlock_db_options *options = context;
+    int64_t left_ms = cli->wait_until_ms - now_ms();
+    if (cli->wait_until_ms > 0 && left_ms < CONNECT_MS)
+        options->connect_timeout_ms = within(left_ms, SHORTEST_CONNECT_MS, CONNECT_MS);
+    int result = rowlock_db_open(cli->url, options, &cli->db, error);
     name_lock(cli, error);
     return result;
 }
@@ -293,9 +285,7 @@ int connect_database(struct cli *cli, const rowlock_db_options *options)
     signals_ignore_pipe();
     if (general.url_count == 0)
         return open_embedded(cli, options);
-    int status = check_urls(cli);
-    if (status != EXIT_FINE)
-        return status;
+    check_urls(cli);
     const char *one = general.urls[cli->member ? cli->member - 1 : 0];
     return open_url(cli, is_quorum(cli) ? joined_urls() : new_text("%s", one), options);
 }

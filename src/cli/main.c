@@ -98,7 +98,7 @@ static int run_help(struct cli *cli)
     const char *name = cli->argument_count > 0 ? cli->arguments[0] : NULL;
     const struct command *command = name ? find_command(name) : NULL;
     if (name && !command)
-        return usage_error(cli, "unknown command '%s'", name);
+        usage_error(cli, "unknown command '%s'", name);
     char *page = new_text("rowlock%s%s", name ? "-" : "", name ? name : "");
     if (isatty(STDOUT_FILENO) && has_page(page))
         execlp("man", "man", "1", page, (char *)NULL);
@@ -106,7 +106,7 @@ static int run_help(struct cli *cli)
     return command ? print_help(command) : print_global_help();
 }
 
-static const struct option_row no_options[] = {OPTIONS_END};
+static const struct option_row no_options[] = {{.name = NULL}};
 
 static const struct command help_command =
     COMMAND("help", "[COMMAND]", "open the manual",
@@ -119,11 +119,9 @@ static int run_named(struct cli *cli, int argc, char **argv)
 {
     const struct command *command = find_command(argv[0]);
     if (!command)
-        return usage_error(cli, "unknown command '%s'", argv[0]);
+        usage_error(cli, "unknown command '%s'", argv[0]);
     cli->command = command;
-    int status = options_of_command(cli, argc, argv);
-    if (status != EXIT_FINE)
-        return status;
+    options_of_command(cli, argc, argv);
     if (general.help)
         return print_help(command);
     find_urls(cli);
@@ -141,10 +139,7 @@ static int print_driver(void *context, const char *driver, const char *client)
 
 static int run_cli(struct cli *cli, int argc, char **argv)
 {
-    int used = 0;
-    int status = options_before_command(cli, argv, &used);
-    if (status != EXIT_FINE)
-        return status;
+    int used = options_before_command(cli, argv);
     if (general.help)
         return print_global_help();
     if (general.version) {
@@ -153,7 +148,7 @@ static int run_cli(struct cli *cli, int argc, char **argv)
         return status_of(rowlock_list_drivers(print_driver, NULL));
     }
     if (used >= argc)
-        return usage_error(cli, "which command? rowlock needs one, such as run or list");
+        usage_error(cli, "which command? rowlock needs one, such as run or list");
     return run_named(cli, argc - used, argv + used);
 }
 

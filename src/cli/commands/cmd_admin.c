@@ -9,7 +9,7 @@
 static const struct option_row install_options[] = {
     FLAG_OPTION("print", 0, "print the SQL for the database's shell; change nothing", general.sql),
     JSON_OPTION,
-    OPTIONS_END,
+    {.name = NULL},
 };
 
 static int print_sql(void *context, const char *sql, size_t length)
@@ -19,27 +19,26 @@ static int print_sql(void *context, const char *sql, size_t length)
 }
 
 /* For install and upgrade. option: the one that prints SQL. */
-static int sql_settings(const struct cli *cli, const char *option)
+static void sql_settings(const struct cli *cli, const char *option)
 {
-    int status = not_for_members(cli, general.sql,
-                                 "each member has its own SQL; give the --url of one member");
-    if (status == EXIT_FINE && general.sql && general.json)
-        return usage_error(cli, "%s and --json exclude each other", option);
-    return status;
+    not_for_members(cli, general.sql, "each member has its own SQL; give the --url of one member");
+    if (general.sql && general.json)
+        usage_error(cli, "%s and --json exclude each other", option);
 }
 
 static int run_install(struct cli *cli)
 {
-    int status = sql_settings(cli, "--print");
-    if (status != EXIT_FINE || (status = connect_database(cli, NULL)) != EXIT_FINE)
+    sql_settings(cli, "--print");
+    int status = connect_database(cli, NULL);
+    if (status != EXIT_FINE)
         return status;
     if (general.sql)
         return reported(cli, rowlock_install_script(cli->db, print_sql, NULL));
     int result = rowlock_install(cli->db);
     if (result != ROWLOCK_OK)
-        return report_failure(cli, result);
+        return reported(cli, result);
     if (general.json)
-        json_print(json_of_answer(cli, result), false);
+        json_print_answer(cli, result, NULL, NULL);
     else
         say_member("The tables are in place.");
     return EXIT_FINE;
@@ -59,7 +58,7 @@ static const struct option_row upgrade_options[] = {
     FLAG_OPTION("dry-run", 0, "print what would be done; change nothing", dry_run),
     FLAG_OPTION("sql", 0, "print the SQL for the database's shell; change nothing", general.sql),
     JSON_OPTION,
-    OPTIONS_END,
+    {.name = NULL},
 };
 
 struct upgrading {
@@ -96,23 +95,21 @@ static int on_step(void *context, const rowlock_upgrade_step *step)
 
 static void print_end(const struct cli *cli, const struct upgrading *u)
 {
-    if (general.json) {
-        json_t *object = json_of_answer(cli, ROWLOCK_OK);
-        json_put(object, "steps", u->steps);
-        json_print(object, false);
-    } else if (u->count == 0 && !general.sql) {
+    if (general.json)
+        json_print_answer(cli, ROWLOCK_OK, "steps", u->steps);
+    else if (u->count == 0 && !general.sql)
         say_member("There is nothing to do.");
-    } else if (!dry_run && !general.sql) {
+    else if (!dry_run && !general.sql)
         say_member("The tables are upgraded.");
-    }
 }
 
 static int run_upgrade(struct cli *cli)
 {
     struct upgrading u = {.count = 0};
     rowlock_upgrade_options options = ROWLOCK_UPGRADE_OPTIONS_INIT;
-    int status = sql_settings(cli, "--sql");
-    if (status != EXIT_FINE || (status = connect_database(cli, NULL)) != EXIT_FINE)
+    sql_settings(cli, "--sql");
+    int status = connect_database(cli, NULL);
+    if (status != EXIT_FINE)
         return status;
     if (general.json)
         u.steps = must_have(json_array());
@@ -143,28 +140,25 @@ static int64_t if_token;
 static const struct option_row break_options[] = {
     NUMBER_OPTION("if-token", "only if the grant has this token", if_token, 1, INT64_MAX),
     JSON_OPTION,
-    OPTIONS_END,
+    {.name = NULL},
 };
 
 static void print_broken(const struct cli *cli, const rowlock_grant *grant)
 {
     bool over = grant->remaining_ms < 0;
     int64_t left_ms = over ? -grant->remaining_ms : grant->remaining_ms;
-    if (general.json) {
-        json_t *object = json_of_answer(cli, ROWLOCK_OK);
-        json_put(object, "broken", json_of_grant(grant));
-        json_print(object, false);
-        return;
-    }
-    say_member("took '%s' from %s, token %lld; its lease %s %s%s", grant->name,
-               holder_text(grant).text, (long long)grant->token, over ? "ended" : "had",
-               duration_text(left_ms).text, over ? " ago" : " left");
+    if (general.json)
+        json_print_answer(cli, ROWLOCK_OK, "broken", json_of_grant(grant));
+    else
+        say_member("took '%s' from %s, token %lld; its lease %s %s%s", grant->name,
+                   holder_text(grant).text, (long long)grant->token, over ? "ended" : "had",
+                   duration_text(left_ms).text, over ? " ago" : " left");
 }
 
 static int nothing_broken(const struct cli *cli)
 {
     if (general.json)
-        json_print(json_of_answer(cli, ROWLOCK_NONE), false);
+        json_print_answer(cli, ROWLOCK_NONE, NULL, NULL);
     if (if_token)
         complain("break '%s': it has no holder with token %lld", cli->arguments[0],
                  (long long)if_token);
@@ -186,10 +180,11 @@ static int say_token(void *context, const struct entry *entry)
 static int run_break(struct cli *cli)
 {
     rowlock_grant broken = ROWLOCK_GRANT_INIT;
-    int status = not_for_members(cli, if_token == 0,
-                                 "give --if-token, so that all members take the same grant away; "
-                                 "`rowlock show` prints the token");
-    if (status != EXIT_FINE || (status = connect_database(cli, NULL)) != EXIT_FINE)
+    not_for_members(cli, if_token == 0,
+                    "give --if-token, so that all members take the same grant away; `rowlock show` "
+                    "prints the token");
+    int status = connect_database(cli, NULL);
+    if (status != EXIT_FINE)
         return status;
     int result = rowlock_break(cli->db, cli->arguments[0], if_token, &broken);
     if (result == ROWLOCK_NONE)
@@ -218,7 +213,7 @@ static const struct option_row raise_options[] = {
                   INT64_C(1000000000000000)),
     FLAG_OPTION("new-identity", 0, "also give a restored copy a new identity", new_identity),
     JSON_OPTION,
-    OPTIONS_END,
+    {.name = NULL},
 };
 
 static int run_raise_tokens(struct cli *cli)
@@ -231,14 +226,11 @@ static int run_raise_tokens(struct cli *cli)
     if (result == ROWLOCK_OK && new_identity)
         result = rowlock_new_identity(cli->db);
     if (result != ROWLOCK_OK)
-        return report_failure(cli, result);
-    if (general.json) {
-        json_t *object = json_of_answer(cli, result);
-        json_put_integer(object, "highest", highest);
-        json_print(object, false);
-    } else {
+        return reported(cli, result);
+    if (general.json)
+        json_print_answer(cli, result, "highest", json_integer(highest));
+    else
         printf("%lld\n", (long long)highest);
-    }
     return EXIT_FINE;
 }
 

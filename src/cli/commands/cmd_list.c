@@ -15,13 +15,12 @@ static const struct option_row list_options[] = {
     FLAG_OPTION("waiters", 0, "show the waiters instead of the grants", waiters),
     FLAG_OPTION("names", 0, "print only the names of the locks, each once", names),
     JSON_OPTION,
-    OPTIONS_END,
+    {.name = NULL},
 };
 
 /* Row by row: there may be more rows than memory. */
 struct listing {
-    bool any;
-    /* The name of the last row. */
+    /* The name of the last row, or "". */
     char last[256];
     struct table table;
 };
@@ -31,13 +30,12 @@ static int on_entry(void *context, const struct entry *entry)
 {
     struct listing *listing = context;
     const char *name = OF_ENTRY(entry, name);
-    if (names && (!listing->any || strcmp(listing->last, name) != 0))
+    if (names && strcmp(listing->last, name) != 0)
         say("%s", name);
     else if (general.json)
-        json_print_element(json_of_entry(entry), !listing->any);
+        table_json(&listing->table, json_of_entry(entry));
     else if (!names)
         table_add_entry(&listing->table, entry);
-    listing->any = true;
     snprintf(listing->last, sizeof listing->last, "%s", name);
     return ferror(stdout);
 }
@@ -47,14 +45,12 @@ static int run_list(struct cli *cli)
 {
     struct listing listing = {.table = entry_table(waiters)};
     if (names && general.json)
-        return usage_error(cli, "--names and --json exclude each other");
+        usage_error(cli, "--names and --json exclude each other");
     int status = connect_database(cli, NULL);
     if (status != EXIT_FINE)
         return status;
     int result = list_entries(cli->db, NULL, waiters, on_entry, &listing);
-    if (result == ROWLOCK_OK && general.json)
-        json_print_end(!listing.any);
-    else if (!general.json && !names && (result == ROWLOCK_OK || listing.any))
+    if (!names && (result == ROWLOCK_OK || (!general.json && listing.last[0])))
         table_end(&listing.table);
     return reported(cli, result);
 }
@@ -65,7 +61,7 @@ const struct command list_command = COMMAND("list", "", "show all grants, or all
 
 /* ---------------------------------------------------------------- show */
 
-static const struct option_row show_options[] = {JSON_OPTION, OPTIONS_END};
+static const struct option_row show_options[] = {JSON_OPTION, {.name = NULL}};
 
 struct history {
     /* The name has a token counter. */

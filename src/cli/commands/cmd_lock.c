@@ -64,17 +64,14 @@ static int run_acquire(struct cli *cli)
 {
     rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
     int result = ROWLOCK_OK;
-    int status = grant_settings(cli);
-    if (status != EXIT_FINE)
-        return status;
+    grant_settings(cli);
     if (!asked.owner)
         asked.owner = from_environment("ROWLOCK_OWNER");
     options.owner = asked.owner;
     if (!options.owner && !general.json)
-        return usage_error(cli,
-                           "say --owner or set ROWLOCK_OWNER: you need the owner to release the "
-                           "lock (--json makes a random owner and prints it)");
-    status = connect_database(cli, &options);
+        usage_error(cli, "say --owner or set ROWLOCK_OWNER: you need the owner to release the "
+                         "lock (--json makes a random owner and prints it)");
+    int status = connect_database(cli, &options);
     if (status == EXIT_FINE)
         status = outer_refuses(cli);
     if (status != EXIT_FINE)
@@ -101,17 +98,14 @@ static struct {
     int64_t ttl_ms;
 } its = {.token = UNSET};
 
-#define ITS_OWNER_OPTION \
-    OPTION("owner", 0, "OWNER", "the owner of the grant ($ROWLOCK_OWNER)", TEXT, its.owner)
-#define ITS_TOKEN_OPTION \
-    NUMBER_OPTION("token", "the token of the grant ($ROWLOCK_TOKEN)", its.token, 1, INT64_MAX)
-
-static const struct option_row grant_options[] = {ITS_OWNER_OPTION, ITS_TOKEN_OPTION, JSON_OPTION,
-                                                  OPTIONS_END};
-static const struct option_row renew_options[] = {
-    ITS_OWNER_OPTION, ITS_TOKEN_OPTION,
-    OPTION("ttl", 0, "DURATION", "length of the lease from now on (as before)", LENGTH, its.ttl_ms),
-    JSON_OPTION, OPTIONS_END};
+static const struct option_row grant_options[] = {
+    OPTION("owner", 0, "OWNER", "the owner of the grant ($ROWLOCK_OWNER)", TEXT, its.owner),
+    NUMBER_OPTION("token", "the token of the grant ($ROWLOCK_TOKEN)", its.token, 1, INT64_MAX),
+    {"ttl", 0, LENGTH, "DURATION", "length of the lease from now on (as before)", &its.ttl_ms, 0,
+     INT64_MAX, "renew"},
+    JSON_OPTION,
+    {.name = NULL},
+};
 
 static int attach(struct cli *cli)
 {
@@ -119,14 +113,11 @@ static int attach(struct cli *cli)
     if (!its.owner)
         its.owner = from_environment("ROWLOCK_OWNER");
     if (!its.owner)
-        return usage_error(cli,
-                           "the owner of the grant is missing; say --owner or set ROWLOCK_OWNER");
+        usage_error(cli, "the owner of the grant is missing; say --owner or set ROWLOCK_OWNER");
     if (its.token == UNSET && !token)
-        return usage_error(cli,
-                           "the token of the grant is missing; say --token or set ROWLOCK_TOKEN");
+        usage_error(cli, "the token of the grant is missing; say --token or set ROWLOCK_TOKEN");
     if (its.token == UNSET && !parse_number(token, 1, INT64_MAX, &its.token))
-        return usage_error(cli, "ROWLOCK_TOKEN: '%s' is not a token; set it to a number above 0",
-                           token);
+        usage_error(cli, "ROWLOCK_TOKEN: '%s' is not a token; set it to a number above 0", token);
     int status = connect_database(cli, NULL);
     if (status != EXIT_FINE)
         return status;
@@ -136,11 +127,20 @@ static int attach(struct cli *cli)
     return reported(cli, result);
 }
 
-static int answer(const struct cli *cli, int result, bool renewed)
+static int carry_out(const struct cli *cli)
 {
-    const char *what = cli->command->name;
-    const char *name = cli->arguments[0];
+    rowlock_lock *lock = cli->locks[0];
+    if (cli->command == &renew_command)
+        return rowlock_renew(lock, its.ttl_ms);
+    return cli->command == &release_command ? rowlock_release(lock) : rowlock_verify(lock);
+}
+
+static int answer(const struct cli *cli, int result)
+{
+    const char *what = cli->command->name, *name = cli->arguments[0];
     long long token = (long long)its.token;
+    bool renewed =
+        cli->command == &renew_command && (result == ROWLOCK_OK || result == ROWLOCK_LAPSED);
     if (general.json && result >= 0)
         print_answer(cli, result, its.owner, its.token, renewed);
     if (result == ROWLOCK_LOST)
@@ -153,41 +153,26 @@ static int answer(const struct cli *cli, int result, bool renewed)
                  "lock",
                  what, name, token);
     else if (result != ROWLOCK_OK)
-        return report_failure(cli, result);
+        return reported(cli, result);
     return renewed ? EXIT_FINE : status_of(result);
 }
 
-static int run_renew(struct cli *cli)
+static int run_attached(struct cli *cli)
 {
     int status = attach(cli);
-    if (status != EXIT_FINE)
-        return status;
-    int result = rowlock_renew(cli->locks[0], its.ttl_ms);
-    return answer(cli, result, result == ROWLOCK_OK || result == ROWLOCK_LAPSED);
-}
-
-static int run_release(struct cli *cli)
-{
-    int status = attach(cli);
-    return status == EXIT_FINE ? answer(cli, rowlock_release(cli->locks[0]), false) : status;
-}
-
-static int run_verify(struct cli *cli)
-{
-    int status = attach(cli);
-    return status == EXIT_FINE ? answer(cli, rowlock_verify(cli->locks[0]), false) : status;
+    return status == EXIT_FINE ? answer(cli, carry_out(cli)) : status;
 }
 
 const struct command renew_command = COMMAND("renew", "NAME", "extend the lease of a grant",
                                              "Exit status: 0 renewed; 76 the grant is gone.\n",
-                                             renew_options, 1, 1, false, QUORUM, run_renew);
+                                             grant_options, 1, 1, false, QUORUM, run_attached);
 
 const struct command release_command =
     COMMAND("release", "NAME", "release a lock",
             "Exit status: 0 released; 76 the grant was gone already.\n", grant_options, 1, 1, false,
-            QUORUM, run_release);
+            QUORUM, run_attached);
 
 const struct command verify_command =
     COMMAND("verify", "NAME", "ask whether a grant is still valid",
             "Exit status: 0 valid; 76 the grant is gone, or its lease has run out.\n",
-            grant_options, 1, 1, false, QUORUM, run_verify);
+            grant_options, 1, 1, false, QUORUM, run_attached);

@@ -13,7 +13,7 @@ static const struct option_row options[] = {
     OPTION("match", 0, "GLOB", "also for each name like GLOB; * any text, ? a character", TEXT,
            match),
     OPTION("textfile", 0, "FILE", "write FILE, for the node exporter, as a whole", TEXT, textfile),
-    OPTIONS_END,
+    {.name = NULL},
 };
 
 /* What one database has answered. */
@@ -85,37 +85,35 @@ static int read_members(struct cli *cli, struct reading *readings, int count)
 
 /* The samples of one metric stand together. */
 static const struct metric rows[] = {
-    {"rowlock_up", "gauge", "1: the tables could be read. 0: they could not.", "",
+    {"rowlock_up", "1: the tables could be read. 0: they could not.", "",
      offsetof(struct reading, up), COUNT},
-    {"rowlock_check_worst", "gauge",
-     "The worst finding of rowlock check. 0: fine. 1: warning. 2: bad.", "",
+    {"rowlock_check_worst", "The worst finding of rowlock check. 0: fine. 1: warning. 2: bad.", "",
      offsetof(struct reading, worst), COUNT},
-    {"rowlock_schema_version", "gauge", "The version of the tables.", "", OF(version), COUNT},
-    {"rowlock_locks", "gauge",
+    {"rowlock_schema_version", "The version of the tables.", "", OF(version), COUNT},
+    {"rowlock_locks",
      "Grants in the table. State expired: the lease is over, and the row waits for a sweep.",
      "kind=\"exclusive\",state=\"held\"", OF(exclusive), COUNT},
-    {"rowlock_locks", "", "", "kind=\"shared\",state=\"held\"", OF(shared), COUNT},
-    {"rowlock_locks", "", "", "kind=\"counted\",state=\"held\"", OF(counted), COUNT},
-    {"rowlock_locks", "", "", "kind=\"exclusive\",state=\"expired\"", OF(expired_exclusive), COUNT},
-    {"rowlock_locks", "", "", "kind=\"shared\",state=\"expired\"", OF(expired_shared), COUNT},
-    {"rowlock_locks", "", "", "kind=\"counted\",state=\"expired\"", OF(expired_counted), COUNT},
-    {"rowlock_longest_hold_seconds", "gauge",
-     "How long the oldest grant whose lease runs has been held.", "", OF(longest_hold_ms),
-     MILLISECONDS},
-    {"rowlock_waiters", "gauge", "Clients that wait for a lock.", "", OF(waiters), COUNT},
-    {"rowlock_oldest_waiter_seconds", "gauge", "How long the waiter who came first has waited.", "",
+    {"rowlock_locks", "", "kind=\"shared\",state=\"held\"", OF(shared), COUNT},
+    {"rowlock_locks", "", "kind=\"counted\",state=\"held\"", OF(counted), COUNT},
+    {"rowlock_locks", "", "kind=\"exclusive\",state=\"expired\"", OF(expired_exclusive), COUNT},
+    {"rowlock_locks", "", "kind=\"shared\",state=\"expired\"", OF(expired_shared), COUNT},
+    {"rowlock_locks", "", "kind=\"counted\",state=\"expired\"", OF(expired_counted), COUNT},
+    {"rowlock_longest_hold_seconds", "How long the oldest grant whose lease runs has been held.",
+     "", OF(longest_hold_ms), MILLISECONDS},
+    {"rowlock_waiters", "Clients that wait for a lock.", "", OF(waiters), COUNT},
+    {"rowlock_oldest_waiter_seconds", "How long the waiter who came first has waited.", "",
      OF(longest_wait_ms), MILLISECONDS},
-    {"rowlock_expired_tickets", "gauge", "Tickets of waiters that are gone.", "",
-     OF(expired_tickets), COUNT},
-    {"rowlock_names", "gauge", "Names that have a token counter.", "", OF(names), COUNT},
-    {"rowlock_once_keys", "gauge",
+    {"rowlock_expired_tickets", "Tickets of waiters that are gone.", "", OF(expired_tickets),
+     COUNT},
+    {"rowlock_names", "Names that have a token counter.", "", OF(names), COUNT},
+    {"rowlock_once_keys",
      "Once keys. State expired: claimed, not completed, and free to be claimed again.",
      "state=\"claimed\"", OF(once_claimed), COUNT},
-    {"rowlock_once_keys", "", "", "state=\"expired\"", OF(once_expired), COUNT},
-    {"rowlock_once_keys", "", "", "state=\"done\"", OF(once_done), COUNT},
-    {"rowlock_token_floor", "gauge", "The token that counters of new names start above.", "",
+    {"rowlock_once_keys", "", "state=\"expired\"", OF(once_expired), COUNT},
+    {"rowlock_once_keys", "", "state=\"done\"", OF(once_done), COUNT},
+    {"rowlock_token_floor", "The token that counters of new names start above.", "",
      OF(token_floor), COUNT},
-    {"rowlock_last_sweep_timestamp_seconds", "gauge",
+    {"rowlock_last_sweep_timestamp_seconds",
      "When a sweep last ended, by the database's clock. Missing: never.", "", OF(swept_us),
      MICROSECONDS},
 };
@@ -125,18 +123,18 @@ static const struct metric rows[] = {
 
 /* With --match: for each name. */
 static const struct metric name_rows[] = {
-    {"rowlock_lock_held", "gauge", "Grants of the name whose leases run.", "", OF(holders), COUNT},
-    {"rowlock_lock_held_seconds", "gauge", "How long the oldest of them has been held. 0: free.",
-     "", OF(held_ms), MILLISECONDS},
-    {"rowlock_lock_remaining_seconds", "gauge",
-     "What is left of the lease that ends first. 0: free.", "", OF(remaining_ms), MILLISECONDS},
-    {"rowlock_lock_lapsed_seconds", "gauge",
+    {"rowlock_lock_held", "Grants of the name whose leases run.", "", OF(holders), COUNT},
+    {"rowlock_lock_held_seconds", "How long the oldest of them has been held. 0: free.", "",
+     OF(held_ms), MILLISECONDS},
+    {"rowlock_lock_remaining_seconds", "What is left of the lease that ends first. 0: free.", "",
+     OF(remaining_ms), MILLISECONDS},
+    {"rowlock_lock_lapsed_seconds",
      "How long a lease had run out when it was last renewed: the longest. 0: none had.", "",
      OF(lapsed_ms), MILLISECONDS},
-    {"rowlock_lock_waiters", "gauge", "Clients that wait for the name.", "", OF(waiters), COUNT},
-    {"rowlock_lock_oldest_waiter_seconds", "gauge",
-     "How long the waiter who came first has waited.", "", OF(waited_ms), MILLISECONDS},
-    {"rowlock_lock_grants_total", "counter",
+    {"rowlock_lock_waiters", "Clients that wait for the name.", "", OF(waiters), COUNT},
+    {"rowlock_lock_oldest_waiter_seconds", "How long the waiter who came first has waited.", "",
+     OF(waited_ms), MILLISECONDS},
+    {"rowlock_lock_grants_total",
      "The highest token of the name. Each grant adds one, and so does break.", "", OF(token),
      COUNT},
 };
@@ -162,21 +160,17 @@ static bool has_sample(const struct reading *r, const struct metric *row)
     return r->up && (row->unit != MICROSECONDS || number != 0);
 }
 
-static void print_row(FILE *out, const struct metric *row, const struct reading *r, int count)
+/* The samples of one metric, of each database and, for name_rows, of each name. */
+static void print_row(FILE *out, const struct metric *row, bool of_names, const struct reading *r,
+                      int count)
 {
     metrics_begin(out, row);
-    for (int i = 0; i < count; i++)
-        if (has_sample(&r[i], row))
-            metrics_sample(out, row, r[i].member, NULL, number_at(&r[i], row));
-}
-
-static void print_name_row(FILE *out, const struct metric *row, const struct reading *r, int count)
-{
-    metrics_begin(out, row);
-    for (int i = 0; i < count; i++)
-        for (size_t n = 0; r[i].up && n < r[i].name_count; n++)
-            metrics_sample(out, row, r[i].member, r[i].names[n].name,
-                           number_at(&r[i].names[n], row));
+    for (const struct reading *end = r + count; r < end; r++) {
+        if (!of_names && has_sample(r, row))
+            metrics_sample(out, row, r->member, NULL, number_at(r, row));
+        for (size_t n = 0; of_names && r->up && n < r->name_count; n++)
+            metrics_sample(out, row, r->member, r->names[n].name, number_at(&r->names[n], row));
+    }
 }
 
 /* A file is written after a failure too, so that an alert can see it. A mistake of the caller, such
@@ -187,9 +181,9 @@ static int give(const struct reading *readings, int count, int status)
     size_t length = 0;
     FILE *out = open_text(&text, &length);
     for (size_t i = 0; i < ROWS(rows); i++)
-        print_row(out, &rows[i], readings, count);
+        print_row(out, &rows[i], false, readings, count);
     for (size_t i = 0; match && i < ROWS(name_rows); i++)
-        print_name_row(out, &name_rows[i], readings, count);
+        print_row(out, &name_rows[i], true, readings, count);
     closed_text(out, &text);
     if (textfile) {
         int written = metrics_write(textfile, text, length);
@@ -204,13 +198,11 @@ static int give(const struct reading *readings, int count, int status)
 static int run_metrics(struct cli *cli)
 {
     struct reading readings[URLS_MOST] = {{0}};
-    int status = check_urls(cli);
-    if (status != EXIT_FINE)
-        return status;
+    check_urls(cli);
     if (match && (!*match || strlen(match) > 255))
-        return usage_error(cli, "--match: the pattern must have 1 to 255 bytes");
+        usage_error(cli, "--match: the pattern must have 1 to 255 bytes");
     int count = is_quorum(cli) ? general.url_count : 1;
-    status = count > 1 ? read_members(cli, readings, count) : read_database(cli, readings);
+    int status = count > 1 ? read_members(cli, readings, count) : read_database(cli, readings);
     status = give(readings, count, status);
     for (int i = 0; i < count; i++)
         free(readings[i].names);

@@ -15,7 +15,7 @@ static const char *match;
 static const struct option_row options[] = {
     OPTION("match", 0, "GLOB", "only keys whose 'NAME KEY' matches this pattern", TEXT, match),
     JSON_OPTION,
-    OPTIONS_END,
+    {.name = NULL},
 };
 
 /* ---------------------------------------------------------------- a key */
@@ -58,8 +58,7 @@ static json_t *json_of_key(const struct key *key)
 /* A key that is in progress, and whether the lock of its run is still held. A run that was killed
  * leaves its claim, whose time is that of the longest run. */
 struct run {
-    char key[256];
-    int64_t token;
+    rowlock_once_record record;
     bool holds;
 };
 
@@ -74,9 +73,7 @@ static int note_run(void *context, const rowlock_once_record *record)
     if (record->done || record->token == 0)
         return 0;
     runs->each = must_have(realloc(runs->each, (runs->count + 1) * sizeof *runs->each));
-    struct run *run = &runs->each[runs->count++];
-    *run = (struct run){.token = record->token};
-    memcpy(run->key, record->key, sizeof run->key);
+    runs->each[runs->count++] = (struct run){.record = *record};
     return 0;
 }
 
@@ -85,8 +82,8 @@ static int note_grant(void *context, const rowlock_grant *grant)
     const struct runs *runs = context;
     for (size_t i = 0; i < runs->count; i++) {
         struct run *run = &runs->each[i];
-        if (run->token == grant->token && grant->remaining_ms > 0 &&
-            once_is_under(run->key, grant->name))
+        if (run->record.token == grant->token && grant->remaining_ms > 0 &&
+            once_is_under(run->record.key, grant->name))
             run->holds = true;
     }
     return 0;
@@ -97,7 +94,8 @@ static void end_without_run(const struct runs *runs, rowlock_once_record *record
 {
     for (size_t i = 0; i < runs->count && !record->done; i++) {
         const struct run *run = &runs->each[i];
-        if (!run->holds && run->token == record->token && strcmp(run->key, record->key) == 0)
+        if (!run->holds && run->record.token == record->token &&
+            strcmp(run->record.key, record->key) == 0)
             record->remaining_ms = at_most(record->remaining_ms, 0);
     }
 }
@@ -141,11 +139,6 @@ static int look_at_keys(const struct cli *cli, const char *prefix, each_key *eac
 
 /* ---------------------------------------------------------------- list */
 
-struct listing {
-    bool any;
-    struct table table;
-};
-
 /* "NAME KEY", as people write it. A key of a program has no name. */
 static bool matches(const struct key *key)
 {
@@ -167,33 +160,27 @@ static void add_row(struct table *table, const struct key *key)
 
 static int on_key(void *context, const struct key *key)
 {
-    struct listing *listing = context;
     if (match && !matches(key))
         return 0;
     if (general.json)
-        json_print_element(json_of_key(key), !listing->any);
+        table_json(context, json_of_key(key));
     else
-        add_row(&listing->table, key);
-    listing->any = true;
+        add_row(context, key);
     return ferror(stdout);
 }
 
 static int list_keys(struct cli *cli, char **names, int count)
 {
     static const char *const headings[] = {"NAME", "STATE", "SINCE", "TOKEN", "KEY"};
-    struct listing listing = {.table = {.headings = headings, .columns = 5}};
+    struct table table = {.headings = headings, .columns = 5};
     char *prefix = count ? once_key(names, count, "") : NULL;
     /* In the locale "C", fnmatch() would take a byte for a character. */
     setlocale(LC_CTYPE, "C.UTF-8");
-    int result = look_at_keys(cli, prefix, on_key, &listing);
+    int result = look_at_keys(cli, prefix, on_key, &table);
     free(prefix);
-    if (result != ROWLOCK_OK)
-        return report_failure(cli, result);
-    if (general.json)
-        json_print_end(!listing.any);
-    else
-        table_end(&listing.table);
-    return EXIT_FINE;
+    if (result == ROWLOCK_OK)
+        table_end(&table);
+    return reported(cli, result);
 }
 
 /* ---------------------------------------------------------------- show and forget */
@@ -239,7 +226,7 @@ static int forget_key(const struct cli *cli, const char *whole)
 {
     int result = rowlock_once_forget(cli->db, whole);
     if (general.json && result >= 0)
-        json_print(json_of_answer(cli, result), false);
+        json_print_answer(cli, result, NULL, NULL);
     return result;
 }
 
@@ -250,11 +237,11 @@ static int run_once(struct cli *cli)
     int count = cli->argument_count - 1;
     bool shows = strcmp(word, "show") == 0, forgets = strcmp(word, "forget") == 0;
     if (!shows && !forgets && strcmp(word, "list") != 0)
-        return usage_error(cli, "'%s' is not a subcommand; say list, show or forget", word);
+        usage_error(cli, "'%s' is not a subcommand; say list, show or forget", word);
     if ((shows || forgets) && count < 1)
-        return usage_error(cli, "%s needs a key", word);
+        usage_error(cli, "%s needs a key", word);
     if ((shows || forgets) && match)
-        return usage_error(cli, "--match belongs to list");
+        usage_error(cli, "--match belongs to list");
     int status = connect_database(cli, NULL);
     if (status != EXIT_FINE)
         return status;

@@ -7,7 +7,7 @@
 #include <rowlock/once.h>
 #include <stdlib.h>
 
-#define DEFAULT_ONCE_AGE_MS (INT64_C(30) * 86400000)
+#define DEFAULT_ONCE_AGE_MS (30 * DAY_MS)
 
 /* 0: the library's default, or once. */
 static struct {
@@ -33,7 +33,7 @@ static const struct option_row options[] = {
            set.every_ms),
     FLAG_OPTION("quiet", 'q', "print only errors", general.quiet),
     JSON_OPTION,
-    OPTIONS_END,
+    {.name = NULL},
 };
 
 struct sweeping {
@@ -47,11 +47,7 @@ struct sweeping {
 static void print_swept(struct sweeping *sweeping, const rowlock_grant *grant)
 {
     if (general.json) {
-        json_t *object = json_of_grant(grant);
-        char *text = must_have(json_dumps(object, 0));
-        printf("%s\n  %s", sweeping->any ? "," : "", text);
-        free(text);
-        json_decref(object);
+        json_print_element(json_of_grant(grant), !sweeping->any);
         sweeping->any = true;
     } else if (!general.quiet) {
         say_member("%s '%s', token %lld of %s, expired %s ago",
@@ -76,7 +72,7 @@ struct swept {
     int64_t keys;
 };
 
-static void print_summary_json(int result, const struct swept *swept)
+static void print_summary_json(int result, const struct swept *swept, bool any)
 {
     static const struct member members[] = {
         {"dry_run", BOOLEAN, offsetof(struct swept, dry_run)},
@@ -92,7 +88,7 @@ static void print_summary_json(int result, const struct swept *swept)
     json_put_result(object, result);
     must_have(json_object_update(object, numbers) == 0 ? numbers : NULL);
     char *text = must_have(json_dumps(object, 0));
-    printf("], %s\n", text + 1);
+    printf("%s], %s\n", any ? "" : "[", text + 1);
     free(text);
     json_decref(numbers);
     json_decref(object);
@@ -130,14 +126,14 @@ static int sweep_once(struct cli *cli, int *signal)
     how.each = general.quiet && !set.every_ms ? NULL : on_swept;
     how.context = &sweeping;
     if (general.json && cli->member)
-        printf("{\"member\": %d, \"removed\": [", cli->member);
+        printf("{\"member\": %d, \"removed\": ", cli->member);
     else if (general.json)
-        printf("{\"removed\": [");
+        printf("{\"removed\": ");
     int result = rowlock_sweep(cli->db, &how, &swept.report);
     if (result == ROWLOCK_OK && !set.dry_run && set.once_older_than_ms != NEVER)
         result = rowlock_once_sweep(cli->db, set.once_older_than_ms, how.batch, &swept.keys);
     if (general.json)
-        print_summary_json(result, &swept);
+        print_summary_json(result, &swept, sweeping.any);
     else if (!general.quiet && result == ROWLOCK_OK)
         print_summary(&swept.report, swept.keys);
     /* finish_output() reports a failure. */
@@ -175,14 +171,11 @@ static int sweep_every(struct cli *cli)
 static int run_sweep(struct cli *cli)
 {
     int signal;
-    int status = not_for_members(cli, set.every_ms != 0,
-                                 "--every works on one database; start one sweep for the --url of "
-                                 "each member");
-    if (status != EXIT_FINE)
-        return status;
+    not_for_members(cli, set.every_ms != 0,
+                    "--every works on one database; start one sweep for the --url of each member");
     if (general.quiet && general.json)
-        return usage_error(cli, "--quiet and --json exclude each other");
-    status = connect_database(cli, NULL);
+        usage_error(cli, "--quiet and --json exclude each other");
+    int status = connect_database(cli, NULL);
     if (status != EXIT_FINE)
         return status;
     return set.every_ms ? sweep_every(cli) : reported(cli, sweep_once(cli, &signal));

@@ -7,24 +7,40 @@
 
 #include <string.h>
 
+/* The grants whose leases run. */
+struct holders {
+    size_t count;
+    rowlock_grant first;
+    /* Its lease is the longest. */
+    rowlock_grant last;
+};
+
+static int note_holder(void *context, const rowlock_grant *grant)
+{
+    struct holders *holders = context;
+    if (grant->remaining_ms < 0)
+        return 0;
+    if (holders->count == 0)
+        holders->first = *grant;
+    if (holders->count == 0 || grant->remaining_ms > holders->last.remaining_ms)
+        holders->last = *grant;
+    holders->count++;
+    return 0;
+}
+
 static int look_once(struct cli *cli, void *context, rowlock_error *error)
 {
-    int result = snapshot_grants(context, cli->db, cli->arguments[0]);
+    *(struct holders *)context = (struct holders){.first = ROWLOCK_GRANT_INIT};
+    int result = rowlock_list(cli->db, cli->arguments[0], note_holder, context);
     *error = last_error(cli);
     return result;
 }
 
 /* Goes on through an outage as long as the command waits. Returns an exit status. */
-static int look(struct cli *cli, struct snapshot *snapshot)
+static int look(struct cli *cli, struct holders *holders)
 {
     rowlock_error error;
-    return reported(cli, try_until_there(cli, look_once, snapshot, &error));
-}
-
-/* Does its lease run? */
-static bool holds(const struct entry *entry)
-{
-    return entry->grant.remaining_ms >= 0;
+    return reported(cli, try_until_there(cli, look_once, holders, &error));
 }
 
 /* ---------------------------------------------------------------- wait */
@@ -39,62 +55,44 @@ enum {
     LEASE_END_SLACK_MS = 2
 };
 
-/* The holder with the longest lease. NULL: the lock is free. */
-static const rowlock_grant *last_holder(const struct snapshot *snapshot)
-{
-    const rowlock_grant *last = NULL;
-    for (size_t i = 0; i < snapshot->grants; i++) {
-        const rowlock_grant *grant = &snapshot->entries[i].grant;
-        if (holds(&snapshot->entries[i]) && (!last || grant->remaining_ms > last->remaining_ms))
-            last = grant;
-    }
-    return last;
-}
-
-static void say_held(const rowlock_grant *holder, size_t holders, const char *then)
+static void say_held(const struct holders *holders, const char *then)
 {
     char others[40] = "";
-    if (holders > 1)
-        snprintf(others, sizeof others, " (%zu holders)", holders);
-    complain("'%s' is %s%s; %s", holder->name, held_text(holder).text, others, then);
+    if (holders->count > 1)
+        snprintf(others, sizeof others, " (%zu holders)", holders->count);
+    complain("'%s' is %s%s; %s", holders->last.name, held_text(&holders->last).text, others, then);
 }
 
-static int wait_until_free(struct cli *cli, struct snapshot *snapshot)
+static int wait_until_free(struct cli *cli)
 {
+    struct holders holders;
     int64_t start_ms = now_ms();
     /* The token of the holder that was named last. */
     int64_t said = 0;
     for (;;) {
         bool over = now_ms() >= cli->wait_until_ms;
-        int status = look(cli, snapshot);
-        const rowlock_grant *holder = last_holder(snapshot);
-        if (status != EXIT_FINE || !holder)
+        int status = look(cli, &holders);
+        if (status != EXIT_FINE || holders.count == 0)
             return status;
-        if (talkative() && (over || said != holder->token))
-            say_held(holder, snapshot->held, over ? "giving up" : "waiting");
-        said = holder->token;
+        if (talkative() && (over || said != holders.last.token))
+            say_held(&holders, over ? "giving up" : "waiting");
+        said = holders.last.token;
         if (over)
             return EXIT_NOT_ACQUIRED;
         int64_t now = now_ms();
         int64_t pause_ms = within((now - start_ms) / PATIENCE, SHORTEST_MS, LONGEST_MS);
-        int64_t next_ms = now + within(holder->remaining_ms + LEASE_END_SLACK_MS, 0, pause_ms);
-        pause_until(next_ms < cli->wait_until_ms ? next_ms : cli->wait_until_ms, -1);
+        int64_t left_ms = within(holders.last.remaining_ms + LEASE_END_SLACK_MS, 0, pause_ms);
+        pause_until(at_most(now + left_ms, cli->wait_until_ms), -1);
     }
 }
 
 static int run_wait(struct cli *cli)
 {
-    struct snapshot snapshot = {0};
-    int status = wait_settings(cli);
-    if (status != EXIT_FINE)
-        return status;
-    status = connect_database(cli, NULL);
+    wait_settings(cli);
+    int status = connect_database(cli, NULL);
     if (status == EXIT_FINE)
         status = outer_refuses(cli);
-    if (status == EXIT_FINE)
-        status = wait_until_free(cli, &snapshot);
-    snapshot_free(&snapshot);
-    return conflict_status(status);
+    return conflict_status(status == EXIT_FINE ? wait_until_free(cli) : status);
 }
 
 const struct command wait_command =
@@ -109,20 +107,11 @@ static bool watches;
 
 static const struct option_row leader_options[] = {
     FLAG_OPTION("watch", 0, "print a line at each change, until a signal ends it", watches),
-    INTERVAL_OPTION, JSON_OPTION, OPTIONS_END};
+    INTERVAL_OPTION,
+    JSON_OPTION,
+    {.name = NULL}};
 
-/* No leader: the token is 0. */
-static int look_for_leader(struct cli *cli, struct snapshot *snapshot, rowlock_grant *leader)
-{
-    int status = look(cli, snapshot);
-    *leader = (rowlock_grant)ROWLOCK_GRANT_INIT;
-    for (size_t i = 0; i < snapshot->grants && !leader->token; i++)
-        if (holds(&snapshot->entries[i]))
-            *leader = snapshot->entries[i].grant;
-    return status;
-}
-
-/* "17 app[4711]@web1 10.0.0.5:8080" */
+/* "17 app[4711]@web1 10.0.0.5:8080". No leader: the token is 0. */
 static void print_leader(const struct cli *cli, const rowlock_grant *leader)
 {
     if (general.json) {
@@ -140,52 +129,41 @@ static void print_leader(const struct cli *cli, const rowlock_grant *leader)
 }
 
 /* If there is no reader any more, finish_output() says so. */
-static int watch(struct cli *cli, struct snapshot *snapshot, rowlock_grant *leader)
+static int watch(struct cli *cli, struct holders *holders)
 {
-    print_leader(cli, leader);
-    while (!ferror(stdout)) {
-        rowlock_grant next;
-        pause_until(now_ms() + general.interval_ms, -1);
-        int status = look_for_leader(cli, snapshot, &next);
-        if (status != EXIT_FINE)
-            return status;
-        if (leader->token == next.token && strcmp(leader->note, next.note) == 0)
-            continue;
-        *leader = next;
-        print_leader(cli, leader);
-    }
-    return EXIT_FINE;
-}
-
-static int lead_status(struct cli *cli, struct snapshot *snapshot)
-{
-    rowlock_grant leader;
-    int status = look_for_leader(cli, snapshot, &leader);
-    if (status != EXIT_FINE)
-        return status;
-    if (watches)
-        return watch(cli, snapshot, &leader);
-    if (leader.token || general.json)
+    for (rowlock_grant leader = holders->first;; leader = holders->first) {
         print_leader(cli, &leader);
-    else
-        complain("leader '%s': there is none", cli->arguments[0]);
-    return leader.token ? EXIT_FINE : EXIT_NOT_ACQUIRED;
+        do {
+            if (ferror(stdout))
+                return EXIT_FINE;
+            pause_until(now_ms() + general.interval_ms, -1);
+            int status = look(cli, holders);
+            if (status != EXIT_FINE)
+                return status;
+        } while (leader.token == holders->first.token &&
+                 strcmp(leader.note, holders->first.note) == 0);
+    }
 }
 
 static int run_leader(struct cli *cli)
 {
-    struct snapshot snapshot = {0};
+    struct holders holders;
     if (general.interval_ms != UNSET && !watches)
-        return usage_error(cli, "--interval needs --watch");
+        usage_error(cli, "--interval needs --watch");
     if (general.interval_ms == UNSET)
         general.interval_ms = DEFAULT_INTERVAL_MS;
     /* --watch goes on through an outage. */
     cli->wait_until_ms = watches ? INT64_MAX : 0;
     int status = connect_database(cli, NULL);
-    if (status == EXIT_FINE)
-        status = lead_status(cli, &snapshot);
-    snapshot_free(&snapshot);
-    return status;
+    if (status != EXIT_FINE || (status = look(cli, &holders)) != EXIT_FINE)
+        return status;
+    if (watches)
+        return watch(cli, &holders);
+    if (holders.count || general.json)
+        print_leader(cli, &holders.first);
+    else
+        complain("leader '%s': there is none", cli->arguments[0]);
+    return holders.count ? EXIT_FINE : EXIT_NOT_ACQUIRED;
 }
 
 const struct command leader_command = COMMAND(

@@ -16,17 +16,15 @@
 #define SCREEN_HELP                                                    \
     "It prints everything as text, once in each interval. The screen " \
     "for terminals is\nnot built in.\n"
-#define screen_watch(looker, first, status) false
+#define screen_watch(cli, first, status) false
 #endif
-
-/* Its thread may outlive the command: see looker_stop(). */
-static struct looker looker = {.most = UNSET};
 
 static const struct option_row options[] = {
     INTERVAL_OPTION,
-    NUMBER_OPTION("count", "end after N looks (default: no end)", looker.most, 1, 1000000000),
+    NUMBER_OPTION("count", "end after N looks (default: no end)", general.looks_most, 1,
+                  1000000000),
     JSON_OPTION,
-    OPTIONS_END,
+    {.name = NULL},
 };
 
 static void print_json(const struct view *view)
@@ -46,9 +44,20 @@ static void print_json(const struct view *view)
     json_print(object, true);
 }
 
+static void print_entries(const struct snapshot *s, bool waiters)
+{
+    struct table table = entry_table(waiters);
+    size_t i = waiters ? s->grants : 0, end = waiters ? s->count : s->grants;
+    if (i == end)
+        return;
+    for (; i < end; i++)
+        table_add_entry(&table, &s->entries[i]);
+    table_end(&table);
+}
+
 static void print_text(const struct view *view)
 {
-    char *summary = view_summary(view);
+    char *summary = view_summary("", view);
     puts(summary);
     free(summary);
     print_entries(&view->snapshot, false);
@@ -69,34 +78,20 @@ static int print(const struct view *view)
 }
 
 /* A signal may end this. If there is no reader any more, finish_output() says so. */
-static int print_repeatedly(struct view *view)
+static int print_repeatedly(struct cli *cli, struct view *view)
 {
     for (int64_t looks = 1;; looks++) {
         int64_t next_ms = now_ms() + general.interval_ms;
         int status = print(view);
         view_free(view);
-        if (looks == looker.most || ferror(stdout))
+        if (looks == general.looks_most || ferror(stdout))
             return status;
         pause_until(next_ms, -1);
-        view = looker_look(&looker);
+        view = looker_look(cli);
     }
 }
 
 /* A first look that fails ends it. Later failures are shown, and the next look follows. */
-static int watch(void)
-{
-    int status;
-    struct view *first = looker_look(&looker);
-    if (first->result != ROWLOCK_OK) {
-        status = report_error(first->result, &first->error);
-        view_free(first);
-        return status;
-    }
-    if (!general.json && isatty(STDOUT_FILENO) && screen_watch(&looker, first, &status))
-        return status;
-    return print_repeatedly(first);
-}
-
 static int run_watch(struct cli *cli)
 {
     rowlock_db_options db_options = ROWLOCK_DB_OPTIONS_INIT;
@@ -110,12 +105,15 @@ static int run_watch(struct cli *cli)
     /* The empty database in memory would stay empty. */
     if (cli->no_file)
         return EXIT_UNFIT;
-    looker.cli = cli;
-    looker.name = cli->argument_count > 0 ? cli->arguments[0] : NULL;
-    status = watch();
-    if (!cli->abandon)
-        looker_free(&looker);
-    return status;
+    struct view *first = looker_look(cli);
+    if (first->result != ROWLOCK_OK) {
+        status = report_error(first->result, &first->error);
+        view_free(first);
+        return status;
+    }
+    if (!general.json && isatty(STDOUT_FILENO) && screen_watch(cli, first, &status))
+        return status;
+    return print_repeatedly(cli, first);
 }
 
 const struct command watch_command =

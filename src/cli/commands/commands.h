@@ -7,53 +7,14 @@
 
 #include "cli/run/run.h"
 
-#include <pthread.h>
-
-/* run/cmd_run.c, run/cmd_lead.c */
-extern const struct command run_command, lead_command;
-/* cmd_lock.c */
-extern const struct command acquire_command, renew_command, release_command, verify_command;
-/* cmd_wait.c: they look at one lock again and again. */
-extern const struct command wait_command, leader_command;
-/* cmd_list.c */
-extern const struct command list_command, show_command;
-/* cmd_watch.c, cmd_metrics.c, cmd_sweep.c, cmd_once.c */
-extern const struct command watch_command, metrics_command, sweep_command, once_command;
-/* cmd_admin.c */
-extern const struct command install_command, upgrade_command, break_command, raise_command;
-/* members.c */
-extern const struct command check_command, join_command;
+/* Each is in cmd_*.c or members.c. */
+extern const struct command run_command, lead_command, leader_command, acquire_command,
+    renew_command, release_command, verify_command, wait_command, list_command, show_command,
+    watch_command, metrics_command, sweep_command, once_command, break_command, raise_command,
+    install_command, upgrade_command, check_command, join_command;
 
 /* Carries out the command for each of several databases. */
 int run_for_members(struct cli *cli);
-
-/* ---------------------------------------------------------------- the rate of grants (rate.c) */
-
-/* Each grant of a name has the next token, so tokens that were seen tell the number of grants.
- * Grants between two looks at a name are counted when the name is seen again. */
-
-#define RATE_SAMPLES 10
-
-struct rate {
-    /* In the order of strcmp(). */
-    struct seen *names;
-    size_t count;
-    int64_t looks;
-    /* The numbers of grants at the latest looks. */
-    int64_t grants[RATE_SAMPLES];
-    /* The times since the looks before them. */
-    int64_t spans_ms[RATE_SAMPLES];
-    int64_t last_ms;
-};
-
-/* Returns the number of grants since the look before, 0 at the first look. */
-int64_t rate_note(struct rate *rate, const struct snapshot *snapshot);
-
-/* The time between the last look and the one before. */
-int64_t rate_span_ms(const struct rate *rate);
-
-/* Grants in 1000 seconds, over the latest looks. */
-int64_t rate_milli(const struct rate *rate);
 
 /* ---------------------------------------------------------------- looks of watch (looker.c) */
 
@@ -71,49 +32,23 @@ struct view {
     rowlock_error error;
 };
 
-struct looker {
-    /* cli->db belongs to the thread while it runs. */
-    struct cli *cli;
-    /* The name of the lock. NULL: all locks. */
-    const char *name;
-    /* The number of looks. UNSET: without an end. */
-    int64_t most;
-    struct rate rate;
-
-    pthread_t thread;
-    /* Protects the members below. */
-    pthread_mutex_t mutex;
-    /* Not yet fetched. */
-    struct view *news;
-    /* Looking now. */
-    bool busy;
-    bool stopping;
-    /* There will be no more news. */
-    bool ended;
-    /* Readable when there are news, or it has ended. */
-    int ready[2];
-    /* Readable when it must end. */
-    int stop[2];
-};
-
-void looker_free(struct looker *looker);
-
 /* Looks once. Never NULL; free it with view_free(). */
-struct view *looker_look(struct looker *looker);
+struct view *looker_look(struct cli *cli);
 void view_free(struct view *view);
 
-/* "1 held, 0 waiting, 0.5 grants/s". Free it. */
-char *view_summary(const struct view *view);
+/* "1 held, 0 waiting, 0.5 grants/s" after another text. Free it. */
+char *view_summary(const char *before, const struct view *view);
 
-/* Starts the thread, after a first look. With the thread, a screen answers its keys while the
- * database hangs. False: it could not be started; a message says why. */
-bool looker_start(struct looker *looker);
+/* Starts a thread that looks, after a first look. cli->db belongs to the thread while it runs. With
+ * it, a screen answers its keys while the database hangs. Returns a file that is readable when
+ * there is a view, or no other will come. -1: it could not be started; a message says why. */
+int looker_start(struct cli *cli);
 
-/* The newest view that was not fetched yet, or NULL. *ended: there will be no others. */
-struct view *looker_fetch(struct looker *looker, bool *ended);
+/* The next view, or NULL if there is none yet. *ended: there will be no others. */
+struct view *looker_fetch(bool *ended);
 
 /* Ends the thread. Sets cli->abandon if the thread still waits for the database. */
-void looker_stop(struct looker *looker);
+void looker_stop(struct cli *cli);
 
 /* Shows on a terminal what the looker finds, until the looker, a key or a signal ends it
  * (print/screen.c).
@@ -121,6 +56,6 @@ void looker_stop(struct looker *looker);
  *   - first is shown at once, and freed.
  *   - *status gets the exit status.
  * False: there can be no screen here, and nothing was done. */
-bool screen_watch(struct looker *looker, struct view *first, int *status);
+bool screen_watch(struct cli *cli, struct view *first, int *status);
 
 #endif

@@ -2,28 +2,132 @@
  *
  * Looks at the tables for `watch`: once, or once in each interval in a thread. cmd_watch.c and
  * screen.c show what it finds.
+ *
+ * Each grant of a name has the next token, so tokens that were seen tell the number of grants.
+ * Grants between two looks at a name are counted when the name is seen again.
  */
 #include "cli/commands/commands.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* At the end, how long to wait for a look that has begun. */
-enum { END_MS = 300 };
+enum {
+    /* At the end, how long to wait for a look that has begun. */
+    END_MS = 300,
+    /* The rate is that of so many looks. */
+    SAMPLES = 10,
+    /* A name without a holder is remembered for this number of looks. */
+    REMEMBERED = 600,
+    /* More grants in a millisecond than a database can make: the tokens were raised. */
+    MOST_IN_A_MS = 100
+};
 
-void looker_free(struct looker *looker)
+/* ---------------------------------------------------------------- the rate of grants */
+
+struct seen {
+    char name[256];
+    /* The highest. */
+    int64_t token;
+    /* Those in the table. */
+    int64_t grants;
+    /* The last look that saw the name. */
+    int64_t look;
+};
+
+static struct {
+    /* In the order of strcmp(). */
+    struct seen *names;
+    size_t count;
+    int64_t looks;
+    /* The numbers of grants at the latest looks, and the times since the looks before them. */
+    int64_t grants[SAMPLES];
+    int64_t spans_ms[SAMPLES];
+    int64_t last_ms;
+} rate;
+
+static int by_name(const void *a, const void *b)
 {
-    view_free(looker->news);
-    free(looker->rate.names);
-    for (int i = 0; i < 2 && looker->stop[1]; i++) {
-        close(looker->ready[i]);
-        close(looker->stop[i]);
-    }
+    const struct seen *one = a;
+    const struct seen *other = b;
+    return strcmp(one->name, other->name);
 }
+
+static const struct seen *find(const struct seen *name, const struct seen *names, size_t count)
+{
+    return count ? bsearch(name, names, count, sizeof *names, by_name) : NULL;
+}
+
+/* The names of a snapshot, each with its highest token, in the order of strcmp(). */
+static size_t fill_names(struct seen *names, const struct snapshot *snapshot)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < snapshot->grants; i++) {
+        const rowlock_grant *grant = &snapshot->entries[i].grant;
+        if (count == 0 || strcmp(names[count - 1].name, grant->name) != 0) {
+            memcpy(names[count].name, grant->name, sizeof names->name);
+            names[count++].look = rate.looks;
+        }
+        struct seen *last = &names[count - 1];
+        last->token = grant->token > last->token ? grant->token : last->token;
+        last->grants++;
+    }
+    qsort(names, count, sizeof *names, by_name);
+    return count;
+}
+
+/* A grant of a name that the last look did not see is younger than that look. */
+static int64_t grants_between(const struct seen *before, const struct seen *now, int64_t span_ms)
+{
+    if (!before)
+        return now->grants;
+    int64_t grants = now->token - before->token;
+    /* Roughly. */
+    int64_t since_ms = span_ms * (now->look - before->look);
+    return grants < 0 || grants > since_ms * MOST_IN_A_MS ? now->grants : grants;
+}
+
+/* Returns the grants since the last look. A name that only the old list has stays for a while. */
+static int64_t merge(const struct snapshot *snapshot, int64_t span_ms)
+{
+    int64_t grants = 0;
+    struct seen *names = must_have(calloc(rate.count + snapshot->grants + 1, sizeof *names));
+    size_t now = fill_names(names, snapshot), count = now;
+    for (size_t i = 0; i < now; i++)
+        grants += grants_between(find(&names[i], rate.names, rate.count), &names[i], span_ms);
+    for (size_t i = 0; i < rate.count; i++)
+        if (rate.looks - rate.names[i].look < REMEMBERED && !find(&rate.names[i], names, now))
+            names[count++] = rate.names[i];
+    qsort(names, count, sizeof *names, by_name);
+    free(rate.names);
+    rate.names = names;
+    rate.count = count;
+    return grants;
+}
+
+static void count_grants(struct view *view)
+{
+    bool first = rate.looks++ == 0;
+    int64_t place = rate.looks % SAMPLES, grants = 0, span_ms = 0;
+    view->span_ms = first ? 0 : view->snapshot.taken_ms - rate.last_ms;
+    view->grants = merge(&view->snapshot, view->span_ms);
+    if (first)
+        view->grants = 0;
+    rate.grants[place] = view->grants;
+    rate.spans_ms[place] = view->span_ms;
+    rate.last_ms = view->snapshot.taken_ms;
+    for (int i = 0; i < SAMPLES; i++) {
+        grants += rate.grants[i];
+        span_ms += rate.spans_ms[i];
+    }
+    view->rate_milli = span_ms == 0 ? 0 : grants * 1000000 / span_ms;
+}
+
+/* ---------------------------------------------------------------- a look */
 
 void view_free(struct view *view)
 {
@@ -32,111 +136,75 @@ void view_free(struct view *view)
     free(view);
 }
 
-struct view *looker_look(struct looker *looker)
+struct view *looker_look(struct cli *cli)
 {
     struct view *view = must_have(calloc(1, sizeof *view));
-    view->result = snapshot_take(&view->snapshot, looker->cli->db, looker->name);
-    if (view->result != ROWLOCK_OK) {
-        view->error = last_error(looker->cli);
-        return view;
-    }
-    view->grants = rate_note(&looker->rate, &view->snapshot);
-    view->span_ms = rate_span_ms(&looker->rate);
-    view->rate_milli = rate_milli(&looker->rate);
+    const char *name = cli->argument_count > 0 ? cli->arguments[0] : NULL;
+    view->result = snapshot_take(&view->snapshot, cli->db, name);
+    if (view->result == ROWLOCK_OK)
+        count_grants(view);
+    else
+        view->error = last_error(cli);
     return view;
 }
 
-char *view_summary(const struct view *view)
+char *view_summary(const char *before, const struct view *view)
 {
-    return new_text("%zu held, %zu waiting, %lld.%lld grants/s", view->snapshot.held,
+    return new_text("%s%zu held, %zu waiting, %lld.%lld grants/s", before, view->snapshot.held,
                     view->snapshot.waiting, (long long)view->rate_milli / 1000,
                     (long long)view->rate_milli % 1000 / 100);
 }
 
-/* ---------------------------------------------------------------- the thread */
+/* ---------------------------------------------------------------- the thread of a screen */
 
-static void signal_pipe(int fd)
-{
-    while (write(fd, "", 1) < 0 && errno == EINTR)
-        ;
-}
+static pthread_t thread;
 
-static bool begin_look(struct looker *looker)
-{
-    pthread_mutex_lock(&looker->mutex);
-    bool begun = looker->busy = !looker->stopping;
-    pthread_mutex_unlock(&looker->mutex);
-    return begun;
-}
+/* A pipe for its views, and one whose end says that it must end. It may outlive the command. */
+static int news[2], stop[2];
 
-static void give(struct looker *looker, struct view *view, bool last)
-{
-    pthread_mutex_lock(&looker->mutex);
-    view_free(looker->news);
-    looker->news = view;
-    looker->busy = false;
-    looker->ended = last;
-    pthread_mutex_unlock(&looker->mutex);
-    signal_pipe(looker->ready[1]);
-}
-
+/* While a view is left in the pipe there is no other look: a terminal may stand still for long. */
 static void *look_repeatedly(void *context)
 {
-    struct looker *looker = context;
-    bool last = looker->most == 1;
-    if (last)
-        give(looker, NULL, true);
-    for (int64_t looks = 2; !last; looks++) {
-        if (!pause_until(now_ms() + general.interval_ms, looker->stop[0]) || !begin_look(looker))
-            break;
-        last = looks == looker->most;
-        give(looker, looker_look(looker), last);
+    struct pollfd unread = {.fd = news[0], .events = POLLIN};
+    int64_t looks = 1;
+    while (looks != general.looks_most && pause_until(now_ms() + general.interval_ms, stop[0])) {
+        if (poll(&unread, 1, 0) > 0)
+            continue;
+        struct view *view = looker_look(context);
+        if (write(news[1], &view, sizeof(void *)) < 0)
+            view_free(view);
+        looks++;
     }
+    close(news[1]);
     return NULL;
 }
 
-bool looker_start(struct looker *looker)
+int looker_start(struct cli *cli)
 {
-    pthread_mutex_init(&looker->mutex, NULL);
-    int failed = pipe2(looker->ready, O_CLOEXEC | O_NONBLOCK) != 0 ||
-                         pipe2(looker->stop, O_CLOEXEC | O_NONBLOCK) != 0
+    int failed = pipe2(news, O_CLOEXEC | O_NONBLOCK) != 0 || pipe2(stop, O_CLOEXEC) != 0
                      ? errno
-                     : pthread_create(&looker->thread, NULL, look_repeatedly, looker);
+                     : pthread_create(&thread, NULL, look_repeatedly, cli);
     if (failed)
         complain("start a thread: %s", strerror(failed));
-    return !failed;
+    return failed ? -1 : news[0];
 }
 
-struct view *looker_fetch(struct looker *looker, bool *ended)
+struct view *looker_fetch(bool *ended)
 {
-    char bytes[64];
-    while (read(looker->ready[0], bytes, sizeof bytes) > 0)
-        ;
-    pthread_mutex_lock(&looker->mutex);
-    struct view *view = looker->news;
-    looker->news = NULL;
-    *ended = looker->ended;
-    pthread_mutex_unlock(&looker->mutex);
+    struct view *view = NULL;
+    *ended = read(news[0], &view, sizeof(void *)) == 0;
     return view;
 }
 
-static bool is_busy(struct looker *looker)
+void looker_stop(struct cli *cli)
 {
-    pthread_mutex_lock(&looker->mutex);
-    looker->stopping = true;
-    bool busy = looker->busy;
-    pthread_mutex_unlock(&looker->mutex);
-    return busy;
-}
-
-void looker_stop(struct looker *looker)
-{
-    struct pollfd news = {.fd = looker->ready[0], .events = POLLIN};
-    signal_pipe(looker->stop[1]);
-    if (is_busy(looker))
-        poll(&news, 1, END_MS);
-    if (is_busy(looker))
-        looker->cli->abandon = true;
+    struct pollfd unread = {.fd = news[0], .events = POLLIN};
+    bool ended = false;
+    close(stop[1]);
+    while (!ended && poll(&unread, 1, END_MS) > 0)
+        view_free(looker_fetch(&ended));
+    if (ended)
+        pthread_join(thread, NULL);
     else
-        pthread_join(looker->thread, NULL);
+        cli->abandon = true;
 }

@@ -9,7 +9,7 @@
 
 /* ---------------------------------------------------------------- check */
 
-static const struct option_row check_options[] = {JSON_OPTION, OPTIONS_END};
+static const struct option_row check_options[] = {JSON_OPTION, {.name = NULL}};
 
 struct findings {
     /* NULL: they are printed at once. */
@@ -110,23 +110,21 @@ const struct command check_command =
 
 /* ---------------------------------------------------------------- from member to member */
 
-int not_for_members(const struct cli *cli, bool bad, const char *reason)
+void not_for_members(const struct cli *cli, bool bad, const char *reason)
 {
     if (!bad || !cli->member)
-        return EXIT_FINE;
+        return;
     speak_for_member(0);
-    return usage_error(cli, "several URLs: %s", reason);
+    usage_error(cli, "several URLs: %s", reason);
 }
 
 int run_for_members(struct cli *cli)
 {
-    int fine = 0, worst = EXIT_FINE;
-    int status = check_urls(cli);
-    if (status != EXIT_FINE)
-        return status;
+    int fine = 0, status, worst = EXIT_FINE;
+    check_urls(cli);
     if (cli->command->across == ONE_DATABASE)
-        return usage_error(cli, "several URLs: it works on one database; give the --url of one "
-                                "member");
+        usage_error(cli, "several URLs: it works on one database; give the --url of one "
+                         "member");
     while (cli->member < general.url_count && worst != EXIT_USAGE) {
         speak_for_member(++cli->member);
         status = cli->command->run(cli);
@@ -153,17 +151,15 @@ static const struct option_row join_options[] = {
     NUMBER_OPTION("replace", "another database takes the place of member N", replaced, 1,
                   URLS_MOST),
     JSON_OPTION,
-    OPTIONS_END,
+    {.name = NULL},
 };
 
 static int run_quorum_join(struct cli *cli)
 {
     rowlock_error error = ROWLOCK_ERROR_INIT;
-    int status = check_urls(cli);
-    if (status != EXIT_FINE)
-        return status;
+    check_urls(cli);
     if (!is_quorum(cli))
-        return usage_error(cli, "give the --url of each of the 3 or %d members", URLS_MOST);
+        usage_error(cli, "give the --url of each of the 3 or %d members", URLS_MOST);
     listen_to_library(cli);
     /* It may take as long as a lease. */
     cli->waiting = true;
@@ -173,7 +169,7 @@ static int run_quorum_join(struct cli *cli)
     if (result != ROWLOCK_OK)
         return report_error(result, &error);
     if (general.json)
-        json_print(json_of_answer(cli, result), false);
+        json_print_answer(cli, result, NULL, NULL);
     else
         printf("The %d members vote.\n", general.url_count);
     return EXIT_FINE;

@@ -5,8 +5,6 @@
  */
 #include "cli/print/print.h"
 
-#include "cli/run/signals.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -78,12 +76,6 @@ static char *position_text(const struct entry *entry, const char *end)
                                   : new_text("gone");
 }
 
-static char *left_text(int64_t left_ms)
-{
-    return left_ms < 0 ? new_text("-%s", duration_text(-left_ms).text)
-                       : new_text("%s", duration_text(left_ms).text);
-}
-
 char *cell_of(const struct entry *entry, enum cell cell, int64_t passed_ms)
 {
     int64_t left_ms = OF_ENTRY(entry, remaining_ms) - passed_ms;
@@ -114,7 +106,9 @@ char *cell_of(const struct entry *entry, enum cell cell, int64_t passed_ms)
     case CELL_LEFT:
         break;
     }
-    return entry->waits ? new_text("%s", "") : left_text(left_ms);
+    return entry->waits ? new_text("%s", "")
+                        : new_text("%s%s", left_ms < 0 ? "-" : "",
+                                   duration_text(left_ms < 0 ? -left_ms : left_ms).text);
 }
 
 #define COLUMNS 7
@@ -135,17 +129,6 @@ void table_add_entry(struct table *table, const struct entry *entry)
     char **row = table_row(table);
     for (int i = 0; i < COLUMNS; i++)
         row[i] = cell_of(entry, cells[entry->waits][i], 0);
-}
-
-void print_entries(const struct snapshot *s, bool waiters)
-{
-    struct table table = entry_table(waiters);
-    size_t i = waiters ? s->grants : 0, end = waiters ? s->count : s->grants;
-    if (i == end)
-        return;
-    for (; i < end; i++)
-        table_add_entry(&table, &s->entries[i]);
-    table_end(&table);
 }
 
 /* ---------------------------------------------------------------- reading */
@@ -189,17 +172,9 @@ static int collect(void *context, const struct entry *entry)
     return 0;
 }
 
-int snapshot_grants(struct snapshot *snapshot, rowlock_db *db, const char *name)
-{
-    snapshot->count = snapshot->grants = snapshot->held = snapshot->waiting = 0;
-    int result = list_entries(db, name, false, collect, snapshot);
-    snapshot->taken_ms = now_ms();
-    return result;
-}
-
 int snapshot_take(struct snapshot *snapshot, rowlock_db *db, const char *name)
 {
-    int result = snapshot_grants(snapshot, db, name);
+    int result = list_entries(db, name, false, collect, snapshot);
     if (result == ROWLOCK_OK)
         result = list_entries(db, name, true, collect, snapshot);
     snapshot->taken_ms = now_ms();

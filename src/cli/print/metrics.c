@@ -19,7 +19,7 @@ void metrics_begin(FILE *out, const struct metric *metric)
 {
     if (*metric->help)
         fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", metric->name, metric->help, metric->name,
-                metric->type);
+                strstr(metric->name, "_total") ? "counter" : "gauge");
 }
 
 /* A user may read this on a terminal, so what that could obey becomes \xNN, as in a list. */

@@ -40,16 +40,10 @@ int status_of_error(int result, const rowlock_error *error);
 /* What went wrong in the last call on cli->db. */
 rowlock_error last_error(const struct cli *cli);
 
-/* Both print the text of an error, and return the exit status of the result. The first says nothing
- * of ROWLOCK_OK. */
+/* Both return the exit status of the result, after the text of the error if it is not ROWLOCK_OK.
+ * reported() takes that of the last call on cli->db. */
 int report_error(int result, const rowlock_error *error);
-int report_failure(const struct cli *cli, int result);
-
-/* The exit status of the result, after a message if it is not ROWLOCK_OK. */
-static inline int reported(const struct cli *cli, int result)
-{
-    return result == ROWLOCK_OK ? EXIT_FINE : report_failure(cli, result);
-}
+int reported(const struct cli *cli, int result);
 
 /* Ends standard output: EXIT_OUTPUT if status is EXIT_FINE and not everything could be written. */
 int finish_output(int status);
@@ -124,7 +118,7 @@ static inline int64_t within(int64_t value, int64_t least, int64_t most)
     return value < least ? least : value > most ? most : value;
 }
 
-/* ---------------------------------------------------------------- JSON (json.c) */
+/* ---------------------------------------------------------------- JSON (records.c) */
 
 /* The functions for JSON end the process if there is no memory. They never return NULL. */
 
@@ -168,15 +162,16 @@ void json_put_result(json_t *object, int result);
 /* Prints value and frees it. compact: on one line. */
 void json_print(json_t *value, bool compact);
 
-/* Prints and frees one element of an array, on one line. After the last, or after none, call
- * json_print_end(). */
+/* Prints an answer that has one member more. key NULL: none. */
+void json_print_answer(const struct cli *cli, int result, const char *key, json_t *value);
+
+/* Prints and frees one element of an array, on one line. */
 void json_print_element(json_t *value, bool first);
-void json_print_end(bool empty);
 
 /* "ok", "warning", "bad" */
 const char *verdict_text(rowlock_verdict verdict);
 
-/* ---------------------------------------------------------------- tables (columns.c) */
+/* ---------------------------------------------------------------- tables (records.c) */
 
 struct table {
     const char *const *headings;
@@ -185,12 +180,16 @@ struct table {
     int *widths;
     /* The cells of the page that is being collected, row by row. */
     char **cells;
+    /* Of that page. With --json: all. */
     size_t rows;
 };
 
 /* A new row. Fill in all its cells; the table frees them. Rows are printed in pages, so a long
  * table takes no more memory than a short one. headings must outlive the table. */
 char **table_row(struct table *table);
+
+/* A new row with --json. It is printed at once. */
+void table_json(struct table *table, json_t *row);
 
 /* Prints the rest, and frees the table's memory. */
 void table_end(struct table *table);
@@ -252,13 +251,11 @@ struct snapshot {
     int64_t taken_ms;
 };
 
-/* Both begin anew. The first reads grants alone. */
-int snapshot_grants(struct snapshot *snapshot, rowlock_db *db, const char *name);
+/* snapshot is empty before. */
 int snapshot_take(struct snapshot *snapshot, rowlock_db *db, const char *name);
 void snapshot_free(struct snapshot *snapshot);
 
-/* Tables or arrays of all grants of a snapshot, or of all its waiters. */
-void print_entries(const struct snapshot *snapshot, bool waiters);
+/* An array of all grants of a snapshot, or of all its waiters. */
 json_t *json_of_entries(const struct snapshot *snapshot, bool waiters);
 
 /* ---------------------------------------------------------------- metrics (metrics.c) */
@@ -269,9 +266,8 @@ json_t *json_of_entries(const struct snapshot *snapshot, bool waiters);
 enum unit { COUNT, MILLISECONDS, MICROSECONDS };
 
 struct metric {
+    /* A counter's ends with "_total". All others are gauges. */
     const char *name;
-    /* "gauge" or "counter" */
-    const char *type;
     /* "": more samples of the metric before. */
     const char *help;
     /* In their final form, or "". */

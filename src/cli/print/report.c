@@ -4,8 +4,6 @@
  */
 #include "cli/print/print.h"
 
-#include "cli/run/signals.h"
-
 #include <errno.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -13,19 +11,11 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---------------------------------------------------------------- messages */
-
 static bool never_wait;
 
 void complain_without_waiting(void)
 {
     never_wait = true;
-}
-
-static bool would_wait(void)
-{
-    struct pollfd file = {.fd = STDERR_FILENO, .events = POLLOUT};
-    return never_wait && poll(&file, 1, 0) == 0;
 }
 
 static char member[24];
@@ -41,7 +31,8 @@ void speak_for_member(int number)
 void speak(enum voice voice, const char *format, ...)
 {
     va_list arguments;
-    if (voice == COMPLAIN && would_wait())
+    struct pollfd file = {.fd = STDERR_FILENO, .events = POLLOUT};
+    if (voice == COMPLAIN && never_wait && poll(&file, 1, 0) == 0)
         return;
     va_start(arguments, format);
     char *text = formatted(format, arguments);
@@ -67,8 +58,6 @@ bool talkative(void)
 {
     return general.verbose || isatty(STDERR_FILENO);
 }
-
-/* ---------------------------------------------------------------- results */
 
 int status_of(int result)
 {
@@ -120,16 +109,14 @@ int report_error(int result, const rowlock_error *error)
     return status_of_error(result, error);
 }
 
-int report_failure(const struct cli *cli, int result)
+int reported(const struct cli *cli, int result)
 {
     rowlock_error error = last_error(cli);
-    if (error.code == result)
+    if (result == ROWLOCK_OK || error.code == result)
         return report_error(result, &error);
     complain("%s: %s", cli->command->name, rowlock_result_name(result));
     return status_of_error(result, &error);
 }
-
-/* ---------------------------------------------------------------- the end of the output */
 
 int finish_output(int status)
 {

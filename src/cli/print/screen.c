@@ -27,7 +27,6 @@ enum {
 };
 
 struct screen {
-    struct looker *looker;
     SCREEN *terminal;
     /* The latest that succeeded. */
     struct view *view;
@@ -193,17 +192,16 @@ static void draw_status(const struct screen *s, int64_t passed_ms)
 
 static void draw(struct screen *s)
 {
-    int widths[COLUMN_COUNT];
+    int widths[COLUMN_COUNT], all = (int)at_most(COLS, MOST_COLUMNS);
     size_t room = lines_for_rows(), count = s->view->snapshot.count;
     int64_t passed_ms = now_ms() - s->view->snapshot.taken_ms;
     if (s->top + room > count)
         s->top = count > room ? count - room : 0;
-    share_columns((int)at_most(COLS, MOST_COLUMNS), widths);
+    share_columns(all, widths);
     erase();
-    char *summary = view_summary(s->view), *first = new_text("rowlock: %s", summary);
-    put(s, 0, 0, (int)at_most(COLS, MOST_COLUMNS), first);
+    char *summary = view_summary("rowlock: ", s->view);
+    put(s, 0, 0, all, summary);
     free(summary);
-    free(first);
     if (LINES > 2)
         draw_row(s, 1, NULL, widths, 0);
     for (size_t i = 0; i < room && s->top + i < count; i++)
@@ -251,7 +249,7 @@ static void take_view(struct screen *s, struct view *view)
 static bool take_news(struct screen *s)
 {
     bool ended;
-    struct view *view = looker_fetch(s->looker, &ended);
+    struct view *view = looker_fetch(&ended);
     if (view)
         take_view(s, view);
     return !ended;
@@ -286,10 +284,9 @@ static bool take_key(struct screen *s, int key)
 static bool take_keys(struct screen *s)
 {
     int key;
-    while ((key = getch()) != ERR) {
+    while ((key = getch()) != ERR)
         if (!take_key(s, key))
             return false;
-    }
     return true;
 }
 
@@ -321,12 +318,13 @@ static bool take_signals(struct screen *s)
     return true;
 }
 
-static void show(struct screen *s)
+/* news: of looker_start() */
+static void show(struct screen *s, int news)
 {
     struct pollfd files[] = {
         {.fd = isatty(STDIN_FILENO) ? STDIN_FILENO : -1, .events = POLLIN},
         {.fd = signals_fd(), .events = POLLIN},
-        {.fd = s->looker->ready[0], .events = POLLIN},
+        {.fd = news, .events = POLLIN},
     };
     do {
         draw(s);
@@ -361,23 +359,21 @@ static bool open_screen(struct screen *s)
     return true;
 }
 
-bool screen_watch(struct looker *looker, struct view *first, int *status)
+bool screen_watch(struct cli *cli, struct view *first, int *status)
 {
-    struct screen s = {.looker = looker};
+    struct screen s = {.terminal = NULL};
     if (!open_screen(&s)) {
         complain("watch: the terminal in TERM is not known here; printing text instead");
         return false;
     }
     take_view(&s, first);
-    signals_cancel(looker->cli->db);
-    int signal = signals_keep();
-    if (signal) {
-        s.status = die_later(signal);
-    } else if (looker_start(looker)) {
-        show(&s);
-        looker_stop(looker);
+    signals_cancel(cli->db);
+    int signal = signals_keep(), news = signal ? -1 : looker_start(cli);
+    if (news >= 0) {
+        show(&s, news);
+        looker_stop(cli);
     } else {
-        s.status = EXIT_INTERNAL;
+        s.status = signal ? die_later(signal) : EXIT_INTERNAL;
     }
     endwin();
     delscreen(s.terminal);

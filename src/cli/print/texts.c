@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Texts for people, safe on a terminal. json.c has the forms for programs.
+ * Texts for people, safe on a terminal. records.c has the forms for programs.
  */
 #include "cli/print/print.h"
 

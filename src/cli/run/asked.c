@@ -4,8 +4,6 @@
  */
 #include "cli/run/run.h"
 
-#define LONGEST_MS (INT64_C(366) * 86400000)
-
 struct asked asked = {
     .wait_ms = ROWLOCK_FOREVER,
     .conflict_status = EXIT_NOT_ACQUIRED,
@@ -58,7 +56,7 @@ const struct option_row asked_options[] = {
     {"json", 0, FLAG, NULL, "print JSON", &general.json, 0, 0, "acquire"},
     {"verbose", 'v', FLAG, NULL, "explain on standard error what happens", &general.verbose, 0, 0,
      NULL},
-    OPTIONS_END,
+    {.name = NULL},
 };
 
 int32_t asked_permits(void)
@@ -66,17 +64,15 @@ int32_t asked_permits(void)
     return asked.shared ? ROWLOCK_SHARED : (int32_t)asked.permits;
 }
 
-int wait_settings(struct cli *cli)
+void wait_settings(struct cli *cli)
 {
     if (asked.nonblock && asked.wait_ms != ROWLOCK_FOREVER)
-        return usage_error(cli, "--nonblock and --wait exclude each other");
+        usage_error(cli, "--nonblock and --wait exclude each other");
     if (asked.nonblock)
         asked.wait_ms = 0;
-    if (asked.wait_ms > LONGEST_MS)
-        return usage_error(cli,
-                           "--wait: must be at most 366d; leave it out to wait without a limit");
+    if (asked.wait_ms > LEAP_YEAR_MS)
+        usage_error(cli, "--wait: must be at most 366d; leave it out to wait without a limit");
     wait_begin(cli);
-    return EXIT_FINE;
 }
 
 void wait_begin(struct cli *cli)
@@ -92,7 +88,7 @@ int conflict_status(int status)
 }
 
 /* What a quorum does not grant is refused before a member is asked. */
-static int quorum_settings(const struct cli *cli)
+static void quorum_settings(const struct cli *cli)
 {
     const char *reason =
         asked.shared || asked.permits
@@ -101,17 +97,17 @@ static int quorum_settings(const struct cli *cli)
                                 "same order everywhere"
         : asked.once || asked.every_ms ? "--once and --every need one URL; keys are in one database"
                                        : NULL;
-    return reason ? usage_error(cli, "several URLs: %s", reason) : EXIT_FINE;
+    if (reason)
+        usage_error(cli, "several URLs: %s", reason);
 }
 
-int grant_settings(struct cli *cli)
+void grant_settings(struct cli *cli)
 {
-    int status = wait_settings(cli);
-    if (status != EXIT_FINE)
-        return status;
-    if (asked.ttl_ms < 100 || asked.ttl_ms > LONGEST_MS)
-        return usage_error(cli, "--ttl: the lease must be from 100ms to 366d");
+    wait_settings(cli);
+    if (asked.ttl_ms < 100 || asked.ttl_ms > LEAP_YEAR_MS)
+        usage_error(cli, "--ttl: the lease must be from 100ms to 366d");
     if (asked.shared && asked.permits)
-        return usage_error(cli, "--shared and --permits exclude each other");
-    return is_quorum(cli) ? quorum_settings(cli) : EXIT_FINE;
+        usage_error(cli, "--shared and --permits exclude each other");
+    if (is_quorum(cli))
+        quorum_settings(cli);
 }

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LONGEST_RUN_MS (INT64_C(366) * 86400000)
 #define FINGERPRINT_SIZE 17
 #define LONGEST_KEY 255
 
@@ -66,36 +65,37 @@ bool once_is_under(const char *stored, const char *name)
            strncmp(first + 1, name, strlen(name)) == 0;
 }
 
-static int key_length(const struct cli *cli, const char *option, const char *key)
+static void key_length(const struct cli *cli, const char *option, const char *key)
 {
     char *whole = once_key(cli->arguments, cli->name_count, key);
     size_t length = strlen(whole);
     free(whole);
-    if (length <= LONGEST_KEY)
-        return EXIT_FINE;
-    return usage_error(cli, "%s: key and name together are too long by %zu bytes; shorten the %s",
-                       option, length - LONGEST_KEY, asked.once ? "key" : "name");
+    if (length > LONGEST_KEY)
+        usage_error(cli, "%s: key and name together are too long by %zu bytes; shorten the %s",
+                    option, length - LONGEST_KEY, asked.once ? "key" : "name");
 }
 
-int once_settings(const struct cli *cli)
+void once_settings(const struct cli *cli)
 {
     const char *option = asked.once ? "--once" : "--every";
-    if (!asked.once && !asked.every_ms)
-        return asked.retry_after_ms ? usage_error(cli, "--retry-after needs --every or --once")
-                                    : EXIT_FINE;
+    bool keyed = asked.once || asked.every_ms;
+    if (!keyed && asked.retry_after_ms)
+        usage_error(cli, "--retry-after needs --every or --once");
+    if (!keyed)
+        return;
     if (asked.once && !*asked.once)
-        return usage_error(cli, "--once: the key is empty; it takes 1 to 255 bytes");
+        usage_error(cli, "--once: the key is empty; it takes 1 to 255 bytes");
     if (asked.shared || asked.permits)
-        return usage_error(cli, "%s needs the lock exclusively: leave out --shared and --permits",
-                           option);
-    if (asked.retry_after_ms > LONGEST_RUN_MS)
-        return usage_error(cli, "--retry-after: must be at most 366d");
-    return key_length(cli, option, asked.once ? asked.once : PERIOD_KEY_LONGEST);
+        usage_error(cli, "%s needs the lock exclusively: leave out --shared and --permits", option);
+    if (asked.retry_after_ms > LEAP_YEAR_MS)
+        usage_error(cli, "--retry-after: must be at most 366d");
+    key_length(cli, option, asked.once ? asked.once : PERIOD_KEY_LONGEST);
 }
 
 /* ---------------------------------------------------------------- claiming */
 
-/* A hash of the locks' names and the command's words. The words may be secret, so they are not */
+/* A hash of the locks' names and the command's words. The words may be secret, so they are
+ * not stored. */
 static void make_fingerprint(const struct cli *cli, char text[FINGERPRINT_SIZE])
 {
     uint64_t sum = HASH_BEGIN;
@@ -110,10 +110,8 @@ static void make_fingerprint(const struct cli *cli, char text[FINGERPRINT_SIZE])
 /* How long a run may take. Only a sweep uses this: other runs compare tokens. */
 static int64_t longest_ms(void)
 {
-    int64_t most = LONGEST_RUN_MS - asked.grace_ms - asked.ttl_ms;
-    if (!asked.max_hold_ms || asked.max_hold_ms > most)
-        return LONGEST_RUN_MS;
-    return asked.max_hold_ms + asked.grace_ms + asked.ttl_ms;
+    int64_t job_ms = asked.max_hold_ms ? at_most(asked.max_hold_ms, LEAP_YEAR_MS) : LEAP_YEAR_MS;
+    return at_most(job_ms + asked.grace_ms + asked.ttl_ms, LEAP_YEAR_MS);
 }
 
 static void say_done(const struct cli *cli)
@@ -215,16 +213,6 @@ static int claim(const struct cli *cli, const char *key, int64_t token, int64_t 
     return rowlock_once_claim(cli->db, key, &options, out);
 }
 
-/* The period is known when the lock is held. */
-static void choose_key(struct cli *cli)
-{
-    static char period[PERIOD_KEY_SIZE];
-    if (!asked.every_ms)
-        return;
-    period_key(cli, period);
-    asked.once = period;
-}
-
 static bool give_back(const struct cli *cli)
 {
     int result = rowlock_once_abandon(cli->once);
@@ -233,14 +221,14 @@ static bool give_back(const struct cli *cli)
     return result == ROWLOCK_OK;
 }
 
-static int claim_held(const struct cli *cli, const char *key, rowlock_once **out)
+static int claim_held(struct cli *cli, const char *key)
 {
-    return claim(cli, key, rowlock_lock_token(cli->locks[0]), longest_ms(), out);
+    return claim(cli, key, rowlock_lock_token(cli->locks[0]), longest_ms(), &cli->once);
 }
 
 /* A job has failed, or is gone, and this is another command, such as the repaired one. It has the
  * key without a pause. The lock keeps all other runs from the key. */
-static int claim_changed(const struct cli *cli, const char *key, rowlock_once **out)
+static int claim_changed(struct cli *cli, const char *key)
 {
     rowlock_once_record record = {.token = UNSET};
     int result = rowlock_once_list(cli->db, key, take_record, &record);
@@ -250,18 +238,20 @@ static int claim_changed(const struct cli *cli, const char *key, rowlock_once **
         return ROWLOCK_BUSY;
     if (result == ROWLOCK_OK)
         result = rowlock_once_forget(cli->db, key);
-    return result < 0 ? result : claim_held(cli, key, out);
+    return result < 0 ? result : claim_held(cli, key);
 }
 
 bool once_claim(struct cli *cli, int *status)
 {
-    choose_key(cli);
+    /* The period is known when the lock is held. */
+    if (asked.every_ms)
+        asked.once = period_key(cli);
     if (!asked.once)
         return true;
     char *key = once_key(cli->arguments, cli->name_count, asked.once);
-    int result = claim_held(cli, key, &cli->once);
+    int result = claim_held(cli, key);
     if (result == ROWLOCK_MISMATCH)
-        result = claim_changed(cli, key, &cli->once);
+        result = claim_changed(cli, key);
     if (result != ROWLOCK_OK)
         *status = not_claimed(cli, key, result);
     free(key);

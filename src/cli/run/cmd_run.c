@@ -1,9 +1,103 @@
 /* SPDX-License-Identifier: MIT
  *
- * `rowlock run`: holds a lock, or several, while a command runs. hold.c gets the locks, supervise.c
- * runs the command.
+ * `rowlock run` holds a lock, or several, while a command runs. `rowlock lead` does that again and
+ * again. obtain.c gets the locks, supervise.c runs the command.
  */
 #include "cli/commands/commands.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#define DEFAULT_GRACE_MS 5000
+
+static void settings(struct cli *cli)
+{
+    grant_settings(cli);
+    period_settings(cli);
+    once_settings(cli);
+    if (asked.grace_ms == UNSET)
+        asked.grace_ms = within(asked.ttl_ms / 4, 0, DEFAULT_GRACE_MS);
+    if (asked.grace_ms >= asked.ttl_ms / 2)
+        usage_error(cli, "--grace: must be less than half of --ttl: the job must end before "
+                         "the lease does");
+    if (asked.max_hold_ms && asked.max_hold_ms < asked.min_hold_ms)
+        usage_error(cli, "--max-hold: must not be less than --min-hold");
+    cli->margin_ms = asked.grace_ms + lease_margin_ms();
+    for (int i = 0; cli->name_count > 1 && i < cli->name_count; i++)
+        if (strchr(cli->arguments[i], '\n'))
+            usage_error(cli, "with several names, no name may have a line break in it");
+}
+
+static int make_progress(int progress[2])
+{
+    progress[0] = progress[1] = -1;
+    if (!asked.stall_ms)
+        return EXIT_FINE;
+    if (pipe2(progress, O_CLOEXEC) != 0) {
+        complain("make a pipe: %s", strerror(errno));
+        return EXIT_INTERNAL;
+    }
+    /* Our end only: the job does not expect O_NONBLOCK. */
+    fcntl(progress[0], F_SETFL, O_NONBLOCK);
+    set_and_free("ROWLOCK_PROGRESS_FD", new_text("%d", progress[1]));
+    return EXIT_FINE;
+}
+
+/* Several locks get one owner, so that one variable tells it to the job. */
+static const char *make_up_owner(void)
+{
+    static char owner[33];
+    unsigned char bytes[16];
+    if (getentropy(bytes, sizeof bytes) != 0)
+        /* Then each lock has its own owner, and the job is told the first. */
+        return NULL;
+    for (size_t i = 0; i < sizeof bytes; i++)
+        snprintf(owner + 2 * i, 3, "%02x", bytes[i]);
+    return owner;
+}
+
+/* In a list of locks people look for the job's name. A statement must fail while enough of the
+ * lease is left to try again. */
+static int connect_for_run(struct cli *cli)
+{
+    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
+    const char *job = cli->arguments[cli->name_count];
+    const char *slash = strrchr(job, '/');
+    options.owner = !asked.owner && cli->name_count > 1 ? make_up_owner() : asked.owner;
+    options.program = slash ? slash + 1 : job;
+    options.statement_timeout_ms = within(asked.ttl_ms / 3, 1000, 10000);
+    options.reconnect_ms = within(asked.ttl_ms / 6, 500, 5000);
+    cli->keeps = true;
+    return connect_database(cli, &options);
+}
+
+static bool get_locks(struct cli *cli, int *result, int *status)
+{
+    *status = connect_for_run(cli);
+    if (*status == EXIT_FINE)
+        *status = outer_refuses(cli);
+    return *status == EXIT_FINE && grant_get(cli, result, status);
+}
+
+/* The tables may get another identity, or be made anew, after one of the connections looked at
+ * them. Then everything is tried once more. A signal may end that: nothing is held. */
+static bool get(struct cli *cli, int *status)
+{
+    int result = ROWLOCK_OK;
+    if (get_locks(cli, &result, status))
+        return true;
+    if (result != ROWLOCK_ESCHEMA || *status != status_of(result))
+        return false;
+    tell(cli, "the tables may have changed; starting again");
+    disconnect_database(cli);
+    signals_start(cli->resigns);
+    return get_locks(cli, &result, status);
+}
+
+/* ---------------------------------------------------------------- run */
 
 /* The pipe is made before all other files, so that its number has one digit: some shells cannot
  * redirect to more. */
@@ -11,17 +105,14 @@ static int run_run(struct cli *cli)
 {
     int progress[2];
     enum job_end how;
-    int status = metrics_run_begins(cli);
-    if (status == EXIT_FINE)
-        status = hold_settings(cli);
-    if (status != EXIT_FINE)
-        return status;
+    metrics_run_begins(cli);
+    settings(cli);
     job_note_inherited_files();
-    status = hold_progress(progress);
+    int status = make_progress(progress);
     if (status != EXIT_FINE)
         return status;
     complain_without_waiting();
-    if (!hold_get(cli, &status))
+    if (!get(cli, &status))
         return status;
     int64_t start_ms = now_ms();
     if (once_claim(cli, &status))
@@ -57,3 +148,84 @@ const struct command run_command = COMMAND(
     "- --metrics: DIR/rowlock_NAME.prom tells of the last start, the last success, the exit\n"
     "  status, the duration, the wait and of losses, on this host.\n",
     asked_options, 2, NO_LIMIT, true, QUORUM, run_run);
+
+/* ---------------------------------------------------------------- lead */
+
+/* A term is one grant: its token is the number of the term. After each term everything is closed,
+ * so that the next one finds another server if it must. */
+
+/* Between two terms. A term that lasted for the longest pause was a good one. */
+enum { SHORTEST_PAUSE_MS = 1000, LONGEST_PAUSE_MS = 60000 };
+
+/* One term. False: it was the last. */
+static bool lead_once(struct cli *cli, int *status, enum job_end *how)
+{
+    int progress[2];
+    *status = make_progress(progress);
+    if (*status != EXIT_FINE)
+        return false;
+    wait_begin(cli);
+    if (!get(cli, status))
+        return false;
+    *status = supervise(cli, now_ms(), progress, how);
+    return *how == JOB_ENDED || *how == JOB_RESIGNED;
+}
+
+static void say_next(const struct cli *cli, int status, int64_t pause_ms)
+{
+    if (pause_ms)
+        tell(cli, "the term is over (exit status %d); back to the queue in %s", status,
+             duration_text(pause_ms).text);
+    else
+        tell(cli, "the term is over; back to the queue");
+}
+
+/* The next pause after a term. 0: none. */
+static int64_t next_pause_ms(int64_t last_ms, int64_t term_ms, enum job_end how)
+{
+    if (how == JOB_RESIGNED)
+        return 0;
+    if (last_ms == 0 || term_ms >= LONGEST_PAUSE_MS)
+        return SHORTEST_PAUSE_MS;
+    return within(2 * last_ms, SHORTEST_PAUSE_MS, LONGEST_PAUSE_MS);
+}
+
+static int run_lead(struct cli *cli)
+{
+    enum job_end how = JOB_TOLD;
+    int64_t pause_ms = 0;
+    int signal = 0, status;
+    settings(cli);
+    if (cli->name_count > 1)
+        usage_error(cli, "it takes one name: each lock has a leader of its own");
+    job_note_inherited_files();
+    complain_without_waiting();
+    cli->resigns = true;
+    while (!signal) {
+        signals_start(true);
+        int64_t start_ms = now_ms();
+        if (!lead_once(cli, &status, &how))
+            return status;
+        pause_ms = next_pause_ms(pause_ms, now_ms() - start_ms, how);
+        say_next(cli, status, pause_ms);
+        /* The library may still try to reach a server that does not answer. No job waits for it. */
+        cli->abandon = false;
+        disconnect_database(cli);
+        signal = signals_pause(now_ms() + pause_ms);
+    }
+    return die_later(signal);
+}
+
+const struct command lead_command = COMMAND(
+    "lead", "NAME [--] COMMAND [ARGUMENT]...", "hold a lock again and again while a command runs",
+    "Like run, but when COMMAND ends, or the lease was lost, rowlock waits for the lock again. So\n"
+    "one of several hosts is the leader. Each term has a token: $ROWLOCK_TOKEN.\n"
+    "\n"
+    "- There is a pause before the next term: 1s, then 2s and so on up to 1m. After a term of a\n"
+    "  minute it begins with 1s again.\n"
+    "- --note carries an address: rowlock leader prints it.\n"
+    "- SIGUSR1 resigns: COMMAND is ended, and rowlock goes to the end of the queue.\n"
+    "- SIGTERM, SIGINT and SIGQUIT end COMMAND and rowlock, as they end run.\n"
+    "- Exit status: that of COMMAND, after a signal; 75 not acquired within --wait; 126 or 127\n"
+    "  if COMMAND cannot be executed.\n",
+    asked_options, 2, NO_LIMIT, true, QUORUM, run_lead);

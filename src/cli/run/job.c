@@ -24,10 +24,9 @@ static int highest_file;
 
 static bool was_inherited(int fd)
 {
-    for (size_t i = 0; i < inherited_count; i++) {
+    for (size_t i = 0; i < inherited_count; i++)
         if (inherited[i] == fd)
             return true;
-    }
     return false;
 }
 
@@ -38,10 +37,9 @@ static void for_open_files(void (*each)(int fd))
     struct dirent *entry;
     if (!folder) {
         long most = sysconf(_SC_OPEN_MAX);
-        for (int fd = 3; fd < (most > 0 && most < 65536 ? most : 65536); fd++) {
+        for (int fd = 3; fd < (most > 0 && most < 65536 ? most : 65536); fd++)
             if (fcntl(fd, F_GETFD) != -1)
                 each(fd);
-        }
         return;
     }
     while ((entry = readdir(folder))) {
@@ -68,10 +66,9 @@ static void note_highest(int fd)
  * folder: that takes memory. The thread had no time to open more than a few. */
 static void close_others_on_exec(int extra)
 {
-    for (int fd = STDERR_FILENO + 1; fd < highest_file + 64; fd++) {
+    for (int fd = STDERR_FILENO + 1; fd < highest_file + 64; fd++)
         if (!was_inherited(fd))
             fcntl(fd, F_SETFD, fd == extra ? 0 : FD_CLOEXEC);
-    }
 }
 
 void job_note_inherited_files(void)
@@ -183,10 +180,9 @@ void job_look(struct job *job)
 {
     int status;
     pid_t pid;
-    while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED)) > 0) {
+    while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED)) > 0)
         if (pid == job->pid && !job->ended)
             note_status(job, status);
-    }
 }
 
 bool job_wants_terminal(const struct job *job)

@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * Looks at the leases of a running job and prints messages about them. No call here waits for the
- * database.
+ * Looks at the leases of a running job and at its progress, and prints messages about them.
+ * supervise.c decides what follows. Only lease_release() waits for the database.
  */
 #include "cli/run/run.h"
 
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+int64_t lease_margin_ms(void)
+{
+    return within(asked.ttl_ms / 20, 20, 500);
+}
 
 void lease_begin(struct lease *lease, struct cli *cli, int progress_fd)
 {
@@ -16,8 +22,6 @@ void lease_begin(struct lease *lease, struct cli *cli, int progress_fd)
     /* At the grant. */
     lease->progress_ms = lease->deadline_ms - asked.ttl_ms;
 }
-
-/* ---------------------------------------------------------------- one lease */
 
 /* The database's clock may have moved on much further than ours between two renewals. */
 static bool has_lapsed(const struct one_lease *one, int64_t deadline_ms, int64_t expires_us)
@@ -81,8 +85,6 @@ static void look_at(const struct lease *lease, struct one_lease *one, rowlock_lo
     note_state(lease, one, name, rowlock_lock_state(lock));
 }
 
-/* ---------------------------------------------------------------- all of them */
-
 void lease_look(struct lease *lease)
 {
     lease->deadline_ms = INT64_MAX;
@@ -101,8 +103,6 @@ void lease_look(struct lease *lease)
     if (!lease->in_jeopardy && !lease->lost)
         forget_warning();
 }
-
-/* ---------------------------------------------------------------- progress */
 
 void lease_progress(struct lease *lease)
 {
@@ -130,4 +130,44 @@ void lease_hear(struct lease *lease)
 bool lease_stalled(const struct lease *lease)
 {
     return asked.stall_ms && now_ms() - lease->progress_ms >= asked.stall_ms;
+}
+
+static int lost_after_all(const struct cli *cli, const struct job *job, const rowlock_lock *lock)
+{
+    int status = job->wait_status;
+    bool exited = WIFEXITED(status);
+    complain(
+        "%s '%s': the lock was lost before the job ended (%s %d); another client may have held "
+        "it meanwhile, so check what the job did",
+        cli->command->name, rowlock_lock_name(lock), exited ? "exit status" : "signal",
+        exited ? WEXITSTATUS(status) : WTERMSIG(status));
+    return EXIT_LOST;
+}
+
+/* The lease ran when the release was sent, and the answer was lost. So the job's work was protected
+ * to its end, unless an operator broke the lock. */
+static bool may_be_ours(const struct cli *cli, const rowlock_lock *lock, int64_t remaining_ms)
+{
+    if (!last_error(cli).answer_lost || remaining_ms <= 0)
+        return false;
+    complain("release lock '%s': the answer was lost, and another client has the lock now",
+             rowlock_lock_name(lock));
+    return true;
+}
+
+/* Lock by lock, until a release does not reach the database. */
+int lease_release(struct cli *cli, const struct job *job, bool told, int status)
+{
+    for (int i = 0; i < cli->lock_count && !cli->abandon; i++) {
+        int64_t remaining_ms = rowlock_lock_remaining_ms(cli->locks[i]);
+        int result = rowlock_release(cli->locks[i]);
+        if (result == ROWLOCK_LOST && !told && !may_be_ours(cli, cli->locks[i], remaining_ms))
+            status = lost_after_all(cli, job, cli->locks[i]);
+        if (result == ROWLOCK_OK || result == ROWLOCK_LOST)
+            continue;
+        reported(cli, result);
+        complain("release lock '%s': it ends with its lease", rowlock_lock_name(cli->locks[i]));
+        cli->abandon = true;
+    }
+    return status;
 }

@@ -14,12 +14,11 @@
 
 static int64_t begin_ms;
 
-int metrics_run_begins(const struct cli *cli)
+void metrics_run_begins(const struct cli *cli)
 {
     begin_ms = now_ms();
     if (asked.metrics && !*asked.metrics)
-        return usage_error(cli, "--metrics: the folder's name is empty");
-    return EXIT_FINE;
+        usage_error(cli, "--metrics: the folder's name is empty");
 }
 
 /* ---------------------------------------------------------------- the metrics */
@@ -27,19 +26,19 @@ int metrics_run_begins(const struct cli *cli)
 enum { LAST_START, LAST_SUCCESS, EXIT_CODE, TOOK, WAIT, RUNS, LOST, METRICS };
 
 static const struct metric about[METRICS] = {
-    [LAST_START] = {"rowlock_job_last_start_timestamp_seconds", "gauge",
+    [LAST_START] = {"rowlock_job_last_start_timestamp_seconds",
                     "When the last run of the job started on this host.", "", 0, MILLISECONDS},
-    [LAST_SUCCESS] = {"rowlock_job_last_success_timestamp_seconds", "gauge",
+    [LAST_SUCCESS] = {"rowlock_job_last_success_timestamp_seconds",
                       "When a run last ended with 0 on this host. Missing: never.", "", 0,
                       MILLISECONDS},
-    [EXIT_CODE] = {"rowlock_job_exit_code", "gauge",
-                   "The exit status of rowlock run, as a shell shows it.", "", 0, COUNT},
-    [TOOK] = {"rowlock_job_duration_seconds", "gauge", "How long the last run held its locks.", "",
-              0, MILLISECONDS},
-    [WAIT] = {"rowlock_job_wait_seconds", "gauge", "How long the last run waited for its locks.",
-              "", 0, MILLISECONDS},
-    [RUNS] = {"rowlock_job_runs_total", "counter", "Runs on this host.", "", 0, COUNT},
-    [LOST] = {"rowlock_job_lost_total", "counter",
+    [EXIT_CODE] = {"rowlock_job_exit_code", "The exit status of rowlock run, as a shell shows it.",
+                   "", 0, COUNT},
+    [TOOK] = {"rowlock_job_duration_seconds", "How long the last run held its locks.", "", 0,
+              MILLISECONDS},
+    [WAIT] = {"rowlock_job_wait_seconds", "How long the last run waited for its locks.", "", 0,
+              MILLISECONDS},
+    [RUNS] = {"rowlock_job_runs_total", "Runs on this host.", "", 0, COUNT},
+    [LOST] = {"rowlock_job_lost_total",
               "Runs whose locks were lost, or whose job was ended because of them.", "", 0, COUNT},
 };
 
@@ -58,15 +57,12 @@ static char *text_of(const char *name, const int64_t *values, size_t *length)
 /* In milliseconds, if the metric has them. The file may have been written by anyone. */
 static int64_t value_of(const char *text, enum unit unit)
 {
-    int64_t whole = 0, part = 0;
-    const char *point = strchr(text, '.');
-    size_t digits = strspn(text, "0123456789");
-    char number[20];
-    snprintf(number, sizeof number, "%.*s", (int)digits, text);
-    if (!parse_number(number, 0, INT64_C(1000000000000000), &whole) || unit == COUNT)
+    char *end;
+    int64_t part = 0, whole = within(strtoll(text, &end, 10), 0, INT64_C(1000000000000000));
+    if (unit == COUNT)
         return whole;
-    if (point)
-        parse_number(point + 1, 0, 999, &part);
+    if (*end == '.')
+        parse_number(end + 1, 0, 999, &part);
     return whole * 1000 + part;
 }
 

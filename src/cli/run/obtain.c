@@ -126,7 +126,7 @@ void grant_release(struct cli *cli)
     for (int i = 0; i < cli->lock_count; i++) {
         int result = rowlock_release(cli->locks[i]);
         if (result < 0)
-            report_failure(cli, result);
+            reported(cli, result);
     }
 }
 
@@ -138,7 +138,7 @@ static int not_acquired(struct cli *cli, int result, size_t missing)
     if (result == ROWLOCK_TIMEOUT || (result == ROWLOCK_BUSY && talkative()))
         say_who_holds(cli, missing, "giving up");
     else if (result != ROWLOCK_BUSY)
-        report_failure(cli, result);
+        reported(cli, result);
     return conflict_status(status);
 }
 
@@ -182,7 +182,7 @@ bool grant_get(struct cli *cli, int *result, int *status)
     size_t missing;
     *result = open_locks(cli);
     if (*result != ROWLOCK_OK) {
-        *status = report_failure(cli, *result);
+        *status = reported(cli, *result);
         return false;
     }
     signals_cancel(cli->db);

@@ -18,9 +18,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#define DAY_MS INT64_C(86400000)
 #define SHORTEST_MS 1000
-#define LONGEST_MS (366 * DAY_MS)
 
 /* ---------------------------------------------------------------- settings */
 
@@ -52,37 +50,29 @@ static bool is_zone(const char *path)
     return is;
 }
 
-static bool is_zone_name(const char *name)
-{
-    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-                                  "0123456789+-_/";
-    return *name && *name != '/' && strspn(name, letters) == strlen(name);
-}
-
 /* UTC needs no database. The zones below right/ count leap seconds, and the clocks do not. */
-static int set_zone(const struct cli *cli, const char *name)
+static void set_zone(const struct cli *cli, const char *name)
 {
     const char *folder = getenv("TZDIR");
     const char *before = getenv("TZ");
     if (strcmp(name, "UTC") == 0)
-        return EXIT_FINE;
+        return;
     if (strncmp(name, "right/", 6) == 0)
-        return usage_error(cli, "--timezone: '%s' counts leap seconds; give '%s'", name, name + 6);
+        usage_error(cli, "--timezone: '%s' counts leap seconds; give '%s'", name, name + 6);
     if (!folder || !*folder)
         folder = "/usr/share/zoneinfo";
     char *zone = new_text(":%s/%s", folder, name);
-    has_zone = is_zone_name(name) && is_zone(zone + 1);
-    if (has_zone) {
-        original_zone = before ? new_text("%s", before) : NULL;
-        set_and_free("TZ", zone);
-        tzset();
-        return EXIT_FINE;
+    has_zone = *name != '/' && !strchr(name, '.') && is_zone(zone + 1);
+    if (!has_zone) {
+        free(zone);
+        usage_error(cli,
+                    "--timezone: '%s' is not in this host's time zone database (%s); give a "
+                    "name such as Europe/Berlin or UTC",
+                    name, folder);
     }
-    free(zone);
-    return usage_error(cli,
-                       "--timezone: '%s' is not in this host's time zone database (%s); give a "
-                       "name such as Europe/Berlin or UTC",
-                       name, folder);
+    original_zone = before ? new_text("%s", before) : NULL;
+    set_and_free("TZ", zone);
+    tzset();
 }
 
 void period_restore_zone(void)
@@ -95,22 +85,16 @@ void period_restore_zone(void)
     has_zone = false;
 }
 
-static bool two_digits(const char *text, int64_t most, int64_t *out)
-{
-    char digits[3];
-    snprintf(digits, sizeof digits, "%.2s", text);
-    return strlen(digits) == 2 && parse_number(digits, 0, most, out);
-}
-
 /* "02:00" */
 static bool parse_time(const char *text, int64_t *out)
 {
-    int64_t hours, minutes;
-    if (strlen(text) != 5 || text[2] != ':' || !two_digits(text, 23, &hours) ||
-        !two_digits(text + 3, 59, &minutes))
+    static const char digits[] = "0123456789";
+    if (strspn(text, digits) != 2 || text[2] != ':' || strspn(text + 3, digits) != 2 || text[5])
         return false;
-    *out = hours * 3600000 + minutes * 60000;
-    return true;
+    int hours = (text[0] - '0') * 10 + text[1] - '0';
+    int minutes = (text[3] - '0') * 10 + text[4] - '0';
+    *out = hours * INT64_C(3600000) + minutes * INT64_C(60000);
+    return hours < 24 && minutes < 60;
 }
 
 /* Days after the Thursday on which 1970 began. -1: the text names no day. */
@@ -124,18 +108,16 @@ static int64_t weekday_of(const char *text)
 }
 
 /* "02:00", or "mon 02:00" for a period of weeks */
-static int at_setting(struct cli *cli)
+static void at_setting(struct cli *cli)
 {
     int64_t day = weekday_of(asked.at);
     if (!parse_time(asked.at + (day < 0 ? 0 : 4), &at_ms))
-        return usage_error(
-            cli, "--at: '%s' is not a time of day such as 02:00, or 'mon 02:00' for weeks",
-            asked.at);
+        usage_error(cli, "--at: '%s' is not a time of day such as 02:00, or 'mon 02:00' for weeks",
+                    asked.at);
     if (day >= 0 && asked.every_ms % (7 * DAY_MS) != 0)
-        return usage_error(cli, "--at '%s': the period must be a whole number of weeks, such as 7d",
-                           asked.at);
+        usage_error(cli, "--at '%s': the period must be a whole number of weeks, such as 7d",
+                    asked.at);
     at_ms += day < 0 ? 0 : day * DAY_MS;
-    return EXIT_FINE;
 }
 
 /* Is it counted in days, or in parts of a day? */
@@ -144,23 +126,23 @@ static bool fits_days(int64_t every_ms)
     return every_ms % DAY_MS == 0 || DAY_MS % every_ms == 0;
 }
 
-int period_settings(struct cli *cli)
+void period_settings(struct cli *cli)
 {
-    int status;
+    if (!asked.every_ms && (asked.at || asked.timezone))
+        usage_error(cli, "%s needs --every", asked.at ? "--at" : "--timezone");
     if (!asked.every_ms)
-        return asked.at || asked.timezone
-                   ? usage_error(cli, "%s needs --every", asked.at ? "--at" : "--timezone")
-                   : EXIT_FINE;
+        return;
     if (asked.once)
-        return usage_error(cli, "--every and --once exclude each other: --every makes the key");
-    if (asked.every_ms < SHORTEST_MS || asked.every_ms > LONGEST_MS)
-        return usage_error(cli, "--every: the period must be from 1s to 366d");
-    if (asked.at && (status = at_setting(cli)) != EXIT_FINE)
-        return status;
+        usage_error(cli, "--every and --once exclude each other: --every makes the key");
+    if (asked.every_ms < SHORTEST_MS || asked.every_ms > LEAP_YEAR_MS)
+        usage_error(cli, "--every: the period must be from 1s to 366d");
+    if (asked.at)
+        at_setting(cli);
     if ((asked.at || asked.timezone) && !fits_days(asked.every_ms))
-        return usage_error(cli, "--at and --timezone: the period must be a whole number of days, "
-                                "or divide a day");
-    return asked.timezone ? set_zone(cli, asked.timezone) : EXIT_FINE;
+        usage_error(cli, "--at and --timezone: the period must be a whole number of days, "
+                         "or divide a day");
+    if (asked.timezone)
+        set_zone(cli, asked.timezone);
 }
 
 /* ---------------------------------------------------------------- the start of a period */
@@ -206,17 +188,18 @@ static int64_t start_ms(int64_t now_ms)
     return day_ms + floor_to(now_ms - day_ms, asked.every_ms);
 }
 
-void period_key(const struct cli *cli, char key[PERIOD_KEY_SIZE])
+const char *period_key(const struct cli *cli)
 {
+    static char key[48];
     char fraction[8] = "";
     /* The database's clock, when it granted or renewed the lease. */
     int64_t ms = start_ms(rowlock_lock_expires_us(cli->locks[0]) / 1000 - asked.ttl_ms);
     time_t seconds = (time_t)(floor_to(ms, 1000) / 1000);
     struct tm parts;
-    size_t length = gmtime_r(&seconds, &parts)
-                        ? strftime(key, PERIOD_KEY_SIZE, "%Y-%m-%dT%H:%M:%S", &parts)
-                        : 0;
+    size_t length =
+        gmtime_r(&seconds, &parts) ? strftime(key, sizeof key, "%Y-%m-%dT%H:%M:%S", &parts) : 0;
     if (ms % 1000)
         snprintf(fraction, sizeof fraction, ".%03d", (int)(ms - floor_to(ms, 1000)));
-    snprintf(key + length, PERIOD_KEY_SIZE - length, "%sZ", fraction);
+    snprintf(key + length, sizeof key - length, "%sZ", fraction);
+    return key;
 }

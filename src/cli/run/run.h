@@ -6,12 +6,15 @@
 #define ROWLOCK_CLI_RUN_H
 
 #include "cli/print/print.h"
-#include "cli/run/signals.h"
 
 #include <rowlock/once.h>
 #include <sys/types.h>
 
 /* ---------------------------------------------------------------- what was asked for (asked.c) */
+
+#define DAY_MS INT64_C(86400000)
+/* The bound of durations. */
+#define LEAP_YEAR_MS (366 * DAY_MS)
 
 /* The options of run, and of lead, acquire and wait, which have some of them. Those that are 0 or
  * NULL were not given. */
@@ -43,9 +46,9 @@ extern const struct option_row asked_options[];
 int32_t asked_permits(void);
 
 /* wait_settings() checks -n and -w, and fills in defaults. grant_settings() does the same for the
- * options of the grant too. Both return EXIT_FINE or EXIT_USAGE. */
-int wait_settings(struct cli *cli);
-int grant_settings(struct cli *cli);
+ * options of the grant too. */
+void wait_settings(struct cli *cli);
+void grant_settings(struct cli *cli);
 
 /* --wait begins. */
 void wait_begin(struct cli *cli);
@@ -54,8 +57,6 @@ void wait_begin(struct cli *cli);
 int conflict_status(int status);
 
 /* ---------------------------------------------------------------- the runs around us (outer.c) */
-
-/* This command is a part of their jobs. ROWLOCK_HELD lists their locks. */
 
 /* Refuses a name that a run around this command holds: the command would wait for itself, or take
  * the lock over with the same owner.
@@ -84,18 +85,16 @@ void grant_release(struct cli *cli);
 
 /* ---------------------------------------------------------------- periods (period.c) */
 
-/* The key of a period is its start in UTC, by the database's clock, so all hosts agree on it. */
-
-/* Checks --every, --at and --timezone. Returns EXIT_FINE or EXIT_USAGE.
- *   - Call it before there is a second thread: it sets TZ for this process. */
-int period_settings(struct cli *cli);
+/* Checks --every, --at and --timezone. Call it before there is a second thread: it sets TZ for this
+ * process. */
+void period_settings(struct cli *cli);
 
 /* The key of the longest kind: "2026-11-22T02:00:00.500Z" */
-#define PERIOD_KEY_SIZE 48
 #define PERIOD_KEY_LONGEST "2026-11-22T02:00:00.500Z"
 
-/* The start of the period in which the locks were granted. */
-void period_key(const struct cli *cli, char key[PERIOD_KEY_SIZE]);
+/* The start of the period in which the locks were granted, in UTC, by the database's clock. So all
+ * hosts agree on it. */
+const char *period_key(const struct cli *cli);
 
 /* The job gets TZ as we got it. */
 void period_restore_zone(void);
@@ -116,8 +115,8 @@ char *once_names(const char *stored, const char **key);
 /* Is this the name whose token the claim has? It is the first. */
 bool once_is_under(const char *stored, const char *name);
 
-/* Checks the options that belong to --once and --every. Returns EXIT_FINE or EXIT_USAGE. */
-int once_settings(const struct cli *cli);
+/* Checks the options that belong to --once and --every. */
+void once_settings(const struct cli *cli);
 
 /* Claims the key. True: run the job, also without a key. False: do not run it. Then a message has
  * been printed, and *status gets the exit status. */
@@ -134,10 +133,8 @@ bool once_has_failed(const rowlock_once_record *record);
 
 /* ---------------------------------------------------------------- run --metrics (metrics_run.c) */
 
-/* A file of metrics for each job, of what became of its runs on this host. */
-
-/* The run begins, and waits for its locks. EXIT_USAGE, after a message: it cannot be. */
-int metrics_run_begins(const struct cli *cli);
+/* The run begins, and waits for its locks. */
+void metrics_run_begins(const struct cli *cli);
 
 /* The run has ended. start_ms: of the grant. lost: the locks were lost, or the job was ended for
  * that. Without --metrics it does nothing. A failure is told, and changes nothing. */
@@ -190,9 +187,6 @@ int job_exit_status(const struct job *job);
 
 /* ---------------------------------------------------------------- the leases (lease.c) */
 
-/* The leases of the locks that are held, and the progress that the job reports. This part remembers
- * them and prints messages. supervise.c decides what follows. */
-
 struct one_lease {
     /* now_ms() when it ends, never too late. */
     int64_t deadline_ms;
@@ -237,24 +231,14 @@ void lease_progress(struct lease *lease);
 /* Has the job reported nothing for longer than --stall allows? */
 bool lease_stalled(const struct lease *lease);
 
-/* ---------------------------------------------------------------- the whole */
-
-/* hold.c: hold_settings() checks the options of a command that runs another. hold_progress() makes
- * the pipe of --stall, and sets ROWLOCK_PROGRESS_FD: progress gets both ends, or -1.
- * Both return an exit status. */
-int hold_settings(struct cli *cli);
-int hold_progress(int progress[2]);
-
 /* The job must be dead this long before the lease ends. */
-int64_t hold_margin_ms(void);
-
-/* Connects and acquires all locks. Signals are kept then (signals.h).
- *   - False: none is held. A message has been printed, and *status gets the exit status. */
-bool hold_get(struct cli *cli, int *status);
+int64_t lease_margin_ms(void);
 
 /* Releases the locks after the job. told: it was told to end, so a loss is known. status: so far.
  * Returns the exit status. Sets cli->abandon if the database cannot be reached. */
-int hold_release(struct cli *cli, const struct job *job, bool told, int status);
+int lease_release(struct cli *cli, const struct job *job, bool told, int status);
+
+/* ---------------------------------------------------------------- the whole */
 
 enum job_end {
     JOB_ENDED,
@@ -267,7 +251,7 @@ enum job_end {
 
 /* supervise.c: runs the command, ends it if its locks are lost, and releases the locks.
  *   - start_ms: of the grant.
- *   - progress: of hold_progress().
+ *   - progress: the pipe of --stall, or -1.
  * Returns the exit status. */
 int supervise(struct cli *cli, int64_t start_ms, const int progress[2], enum job_end *how);
 

@@ -2,9 +2,7 @@
  *
  * Blocks, catches and fetches signals. job.c sends them to a job.
  */
-#include "cli/run/signals.h"
-
-#include "cli/exit.h"
+#include "cli/cli.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -53,10 +51,9 @@ static void on_signal(int signal)
 
 bool signal_ends(int signal)
 {
-    for (size_t i = 0; i < COUNT(ending); i++) {
+    for (size_t i = 0; i < COUNT(ending); i++)
         if (ending[i] == signal)
             return true;
-    }
     return false;
 }
 
@@ -123,10 +120,9 @@ int signals_keep(void)
     struct sigaction action = {.sa_handler = SIG_DFL};
     note_originals();
     sigemptyset(&kept);
-    for (size_t i = 0; i < COUNT(ending); i++) {
+    for (size_t i = 0; i < COUNT(ending); i++)
         if (is_not_ignored(i))
             sigaddset(&kept, ending[i]);
-    }
     for (size_t i = 0; i < COUNT(others); i++)
         sigaddset(&kept, others[i]);
     pthread_sigmask(SIG_BLOCK, &kept, NULL);

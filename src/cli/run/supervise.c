@@ -41,8 +41,7 @@ struct watch {
 
 /* ---------------------------------------------------------------- while the job runs */
 
-/* Free it. */
-static char *reason_text(const struct watch *watch)
+static void say_reason(const struct watch *watch)
 {
     static const char *const texts[] = {
         [LEASE_LOST] = "the lock was lost",
@@ -51,11 +50,12 @@ static char *reason_text(const struct watch *watch)
         [RESIGNED] = "SIGUSR1 asks to resign",
     };
     if (watch->reason == LEASE_LOST && watch->cli->lock_count > 1)
-        return new_text("the lock '%s' was lost", watch->lease.gone);
-    if (watch->reason == STALLED)
-        return new_text("the job reported no progress for %s",
-                        duration_text(now_ms() - watch->lease.progress_ms).text);
-    return new_text("%s", texts[watch->reason]);
+        tell(watch->cli, "the lock '%s' was lost; ending the job", watch->lease.gone);
+    else if (watch->reason == STALLED)
+        tell(watch->cli, "the job reported no progress for %s; ending the job",
+             duration_text(now_ms() - watch->lease.progress_ms).text);
+    else
+        tell(watch->cli, "%s; ending the job", texts[watch->reason]);
 }
 
 /* The grace begins when the job is told for the first time. */
@@ -71,9 +71,7 @@ static void tell_to_end(struct watch *watch, enum reason reason)
     watch->reason = reason;
     note_told(watch);
     job_signal(&watch->job, SIGTERM);
-    char *text = reason_text(watch);
-    tell(watch->cli, "%s; ending the job", text);
-    free(text);
+    say_reason(watch);
 }
 
 static enum reason reason_to_end(const struct watch *watch)
@@ -105,7 +103,7 @@ static int64_t look_at_lease(struct watch *watch)
         return NO_END;
     /* When the grace is over, or earlier if the lease ends before that. */
     int64_t kill_ms =
-        at_most(watch->told_ms + asked.grace_ms, watch->lease.deadline_ms - hold_margin_ms());
+        at_most(watch->told_ms + asked.grace_ms, watch->lease.deadline_ms - lease_margin_ms());
     if (now_ms() < kill_ms)
         return at_most(kill_ms, due_ms);
     tell(watch->cli, "the job does not end; killing it");
@@ -267,7 +265,7 @@ static int give_back(struct watch *watch, int status)
         cli->abandon = true;
         return status;
     }
-    status = hold_release(cli, &watch->job, watch->reason != NO_REASON, status);
+    status = lease_release(cli, &watch->job, watch->reason != NO_REASON, status);
     cli->abandon = cli->abandon || unheard;
     return status;
 }
