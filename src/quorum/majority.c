@@ -12,7 +12,8 @@ int64_t rlk_quorum_lease(int64_t ttl_us)
     return ttl_us + ttl_us / 1000 + 1000;
 }
 
-int64_t rlk_quorum_reliable(int64_t left_us)
+/* What the holder may rely on, of what is left in a member. */
+static int64_t reliable(int64_t left_us)
 {
     return left_us > 1000 ? (left_us - 1000) / 1001 * 1000 : 0;
 }
@@ -37,7 +38,7 @@ int64_t rlk_answer_token(const struct rlk_answer *answer)
 
 /* ---- all answers */
 
-void rlk_ballot_count(struct rlk_ballot *b)
+static void count(struct rlk_ballot *b)
 {
     bool acquires = b->step == RLK_STEP_ACQUIRE;
     b->came = b->found = b->missing = b->failed = 0;
@@ -60,7 +61,7 @@ void rlk_ballot_count(struct rlk_ballot *b)
 /* If the members that are away could make a majority, it is an outage, and core sends the round
  * again. Otherwise the class is that of a member that refused. What is in the way of others
  * passes. */
-enum rlk_class rlk_ballot_failure(const struct rlk_ballot *b)
+static enum rlk_class failure(const struct rlk_ballot *b)
 {
     enum rlk_class away = RLK_UNSENT, class = RLK_UNSENT;
     size_t unfit = 0;
@@ -72,9 +73,10 @@ enum rlk_class rlk_ballot_failure(const struct rlk_ballot *b)
             away = RLK_UNCERTAIN;
         if (!came || answer->class == RLK_DONE || rlk_is_away(answer->class))
             continue;
-        contended = contended || answer->class == RLK_CONTENTION;
-        if (answer->class == RLK_CONTENTION)
+        if (answer->class == RLK_CONTENTION) {
+            contended = true;
             continue;
+        }
         unfit++;
         class = answer->class;
     }
@@ -161,7 +163,7 @@ static void take_ends(struct rlk_ballot *b)
         left[i] = row->value[0].number > b->now_us ? row->value[0].number - b->now_us : 0;
         lapsed[found++] = row->count > 2 ? row->value[1].number : 0;
     }
-    b->left_us = rlk_quorum_reliable(in_order(left, b->count, b->count - majority));
+    b->left_us = reliable(in_order(left, b->count, b->count - majority));
     b->lapsed_us = in_order(lapsed, found, majority - 1);
     b->until_us = b->sent_us + b->left_us;
     if (!b->ttl_us)
@@ -180,16 +182,11 @@ static bool is_at_risk(const struct rlk_ballot *b)
 
 void rlk_ballot_next(struct rlk_ballot *b, int64_t now_us)
 {
+    count(b);
     b->look_us = b->all ? INT64_MAX : b->deadline_us;
-    if (b->step == RLK_STEP_ACQUIRE) {
-        b->verdict = rlk_grant_next(b, now_us);
-        return;
-    }
-    rlk_ballot_count(b);
-    b->verdict = decide(b, now_us);
+    b->verdict = b->step == RLK_STEP_ACQUIRE ? rlk_grant_next(b, now_us) : decide(b, now_us);
     b->at_risk = is_at_risk(b);
-    if (b->verdict == RLK_ROUND_FAILED || b->verdict == RLK_ROUND_LACKING)
-        b->class = rlk_ballot_failure(b);
+    b->class = failure(b);
     bool has_lease = b->step == RLK_STEP_RENEW || b->step == RLK_STEP_VERIFY;
     if (has_lease && (b->verdict == RLK_ROUND_RENEWED || b->verdict == RLK_ROUND_ENOUGH))
         take_ends(b);
@@ -207,10 +204,11 @@ static bool is_granted(const struct rlk_ballot *b, int64_t now_us)
  * do. */
 bool rlk_ballot_wants(const struct rlk_ballot *b, size_t member, int64_t now_us)
 {
+    if (b->must || b->tops_up || b->verdict == RLK_ROUND_OPEN)
+        return true;
     if (b->verdict == RLK_ROUND_RENEWED)
         return now_us < b->deadline_us;
-    return b->verdict == RLK_ROUND_OPEN ||
-           (is_granted(b, now_us) && b->standing[member].waiting < BACKLOG);
+    return is_granted(b, now_us) && b->standing[member].waiting < BACKLOG;
 }
 
 /* While the lease lasts, no other request can have had a majority. So the late row of an ACQUIRE

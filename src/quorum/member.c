@@ -11,19 +11,14 @@ enum {
     OWED_MOST = 1000
 };
 
-struct attempt {
-    struct rlk_answer *answer;
-    struct rlk_ask *forward;
-};
-
 static int take_row(void *out, const rowlock_value *cells, size_t count)
 {
-    struct attempt *s = out;
-    if (s->forward)
-        return rlk_ask_take(s->forward, cells, count);
-    if (!s->answer->has_row && !rlk_copies_take(&s->answer->row, cells, count))
-        s->answer->class = RLK_NOMEM;
-    s->answer->has_row = true;
+    struct rlk_answer *answer = out;
+    if (answer->forward)
+        return rlk_ask_take(answer->forward, cells, count);
+    if (!answer->has_row && !rlk_copies_take(&answer->row, cells, count))
+        answer->class = RLK_NOMEM;
+    answer->has_row = true;
     return 0;
 }
 
@@ -44,24 +39,22 @@ enum rlk_class rlk_member_ask(struct rlk_member *m, struct rlk_ask *ask, struct 
 
 static void note_removed(struct rlk_member *m, const rowlock_value *in)
 {
-    enum { RELEASES_TOKEN = 3 };
     struct rlk_releasing *r = &m->quorum->releasing;
     pthread_mutex_lock(&m->quorum->mutex);
-    if (r->token == in[RELEASES_TOKEN].number && strcmp(r->name, in[NAME].text) == 0)
+    if (r->token == in[HELD_TOKEN].number && strcmp(r->name, in[NAME].text) == 0)
         r->removed |= 1u << m->number;
     pthread_mutex_unlock(&m->quorum->mutex);
 }
 
 void rlk_member_send(struct rlk_member *m, enum rlk_step step, const rowlock_value *in,
-                     struct rlk_ask *forward, int64_t deadline_us, struct rlk_answer *answer)
+                     int64_t deadline_us, struct rlk_answer *answer)
 {
-    struct attempt s = {.answer = answer, .forward = forward};
     bool wakes = step == RLK_STEP_RELEASE || step == RLK_STEP_WITHDRAW ||
                  step == RLK_STEP_RETRACT || step == RLK_STEP_LEAVE;
     struct rlk_ask ask = {.step = step,
                           .wakes = wakes ? in[NAME].text : NULL,
                           .read = take_row,
-                          .out = &s,
+                          .out = answer,
                           .of_quorum = true,
                           .not_after_us = deadline_us};
     memcpy(ask.in, in, rlk_count_values(step) * sizeof *in);
@@ -77,7 +70,7 @@ enum rlk_class rlk_member_clean(struct rlk_member *m, enum rlk_step step, const 
                                 bool *changed)
 {
     struct rlk_answer answer = {0};
-    rlk_member_send(m, step, in, NULL, rlk_now_us() + CLEAN_UP_US, &answer);
+    rlk_member_send(m, step, in, rlk_now_us() + CLEAN_UP_US, &answer);
     rlk_copies_clear(&answer.row);
     *changed = rlk_answer_found(&answer);
     return answer.class;

@@ -29,14 +29,6 @@ struct rlk_round {
     struct rlk_quorum *quorum;
     unsigned users;
     struct rlk_copies in;
-    /* Removes something, so each member must carry it out, later if need be. */
-    bool must;
-    /* A member that lacks our row is given it, until ballot.until_us for ballot.ttl_us. */
-    bool tops_up;
-    /* LIFT: the tokens that the members have now. */
-    int64_t from[RLK_MEMBERS_MOST];
-    /* The answer's rows go to this ask. The caller waits then. NULL: they are copied. */
-    struct rlk_ask *forward;
     /* Posted with each answer while the verdict is open. */
     struct rlk_turn came;
     struct rlk_ballot ballot;
@@ -111,11 +103,12 @@ struct rlk_quorum *rlk_quorum_new(rowlock_db *const *dbs, size_t count,
 void rlk_quorum_close(struct rlk_quorum *quorum);
 
 /* round.c */
-/* Sends a step to the members whose bit is set. NULL: no memory. */
-struct rlk_round *rlk_round_begin(struct rlk_quorum *quorum, const struct rlk_round *like,
-                                  unsigned members);
+/* Sends a step and its values to the members whose bit is set. NULL: no memory. */
+struct rlk_round *rlk_round_begin(struct rlk_quorum *quorum, const struct rlk_ballot *like,
+                                  const rowlock_value *in, unsigned members);
 /* The same, for a round whose answers are not waited for. */
-void rlk_round_send(struct rlk_quorum *quorum, const struct rlk_round *like, unsigned members);
+void rlk_round_send(struct rlk_quorum *quorum, const struct rlk_ballot *like,
+                    const rowlock_value *in, unsigned members);
 /* Waits for the machine's verdict. The answers that it knows may be read then. */
 enum rlk_verdict rlk_round_decide(struct rlk_round *round);
 /* Ends the caller's part. The answers are not valid after it. */
@@ -128,9 +121,8 @@ enum rlk_class rlk_round_failure(const struct rlk_round *round, struct rlk_call 
 /* member.c: the statements of a member's thread. */
 /* Sends it once. */
 enum rlk_class rlk_member_ask(struct rlk_member *m, struct rlk_ask *ask, struct rlk_call *call);
-/* Sends a step. Its rows go to `forward`, or if that is NULL, into the answer. */
 void rlk_member_send(struct rlk_member *m, enum rlk_step step, const rowlock_value *in,
-                     struct rlk_ask *forward, int64_t deadline_us, struct rlk_answer *answer);
+                     int64_t deadline_us, struct rlk_answer *answer);
 /* Sends a step that cleans up. Returns whether it has changed something. */
 enum rlk_class rlk_member_clean(struct rlk_member *m, enum rlk_step step, const rowlock_value *in,
                                 bool *changed);

@@ -11,11 +11,6 @@
 /* A member that is at one job for so long hangs. */
 enum { HANGS_US = 1000000 };
 
-static size_t majority_of(const struct rlk_ballot *b)
-{
-    return rlk_majority(b->count);
-}
-
 /* ---- while answers are missing */
 
 /* A member has refused, or could not decide: another request may be on its way. */
@@ -44,7 +39,7 @@ static bool may_win(struct rlk_ballot *b, int64_t now_us)
         if (contended && hangs_us < b->look_us)
             b->look_us = hangs_us;
     }
-    return granted < majority_of(b) && granted + pending >= majority_of(b);
+    return granted < b->need && granted + pending >= b->need;
 }
 
 /* ---- granted */
@@ -53,7 +48,7 @@ static bool may_win(struct rlk_ballot *b, int64_t now_us)
 static void take_grant(struct rlk_ballot *b)
 {
     b->token = 0;
-    b->lower = 0;
+    b->level = 0;
     b->row = NULL;
     for (size_t i = 0; i < b->count; i++) {
         const struct rlk_answer *answer = &b->answer[i];
@@ -65,8 +60,8 @@ static void take_grant(struct rlk_ballot *b)
             b->row = answer;
     }
     for (size_t i = 0; i < b->count; i++)
-        if (b->found & 1u << i && rlk_answer_token(&b->answer[i]) < b->token)
-            b->lower |= 1u << i;
+        if (b->found & 1u << i && rlk_answer_token(&b->answer[i]) == b->token)
+            b->level |= 1u << i;
     b->until_us = b->sent_us + b->ttl_us;
 }
 
@@ -108,7 +103,7 @@ static const struct rlk_answer *find_refusal(const struct rlk_ballot *b)
             most = agree;
         }
     }
-    if (holder && (most >= majority_of(b) || !b->found))
+    if (holder && (most >= b->need || !b->found))
         return holder;
     return b->missing & 1u && first->has_row && !has_holder(first) ? first : NULL;
 }
@@ -119,31 +114,22 @@ static enum rlk_verdict refuse(struct rlk_ballot *b)
 {
     size_t useless = b->count - rlk_members_in(b->found | b->missing);
     b->row = find_refusal(b);
-    b->raced = !b->row && useless <= b->count - majority_of(b);
-    b->class = b->raced ? RLK_CONTENTION : rlk_ballot_failure(b);
+    b->raced = !b->row && useless <= b->count - b->need;
     return RLK_ROUND_REFUSED;
-}
-
-/* The members that have the row at the token. */
-static size_t count_level(const struct rlk_ballot *b)
-{
-    return rlk_members_in(b->found & ~(b->lower & ~b->raised));
 }
 
 enum rlk_verdict rlk_grant_next(struct rlk_ballot *b, int64_t now_us)
 {
-    if (b->verdict == RLK_ROUND_RAISE && count_level(b) >= majority_of(b))
-        return RLK_ROUND_GRANTED;
     bool raises = b->verdict == RLK_ROUND_RAISE;
-    rlk_ballot_count(b);
     if (!raises && now_us < b->deadline_us && may_win(b, now_us))
         return RLK_ROUND_OPEN;
-    /* After it could not be raised, the rows of members that have granted meanwhile must go too. */
-    if (raises || rlk_members_in(b->found) < majority_of(b))
-        return refuse(b);
-    take_grant(b);
-    if (count_level(b) >= majority_of(b))
+    if (!raises && rlk_members_in(b->found) >= b->need)
+        take_grant(b);
+    size_t level = rlk_members_in(b->level | b->raised);
+    if (level >= b->need)
         return RLK_ROUND_GRANTED;
-    b->need = majority_of(b) - count_level(b);
+    /* If that fails, the rows of members that have granted meanwhile must go too. */
+    if (raises || !b->level)
+        return refuse(b);
     return RLK_ROUND_RAISE;
 }

@@ -17,32 +17,25 @@ struct handle {
 
 /* ---- the connection */
 
-static void take_identity(struct handle *h)
-{
-    pthread_mutex_lock(&h->quorum->mutex);
-    for (size_t i = 0; i < h->quorum->count; i++)
-        if (rlk_view_vote(h->quorum->view, h->quorum->count, i) == RLK_VOTE_YES)
-            memcpy(h->identity, h->quorum->view[i].quorum, sizeof h->identity);
-    pthread_mutex_unlock(&h->quorum->mutex);
-}
-
 static enum rlk_class quorum_open(rowlock_db *db, struct rlk_call *call, struct rlk_hello *hello)
 {
     struct handle *h = db->conn;
+    struct rlk_quorum *quorum = h->quorum = db->quorum;
     (void)hello;
-    h->quorum = db->quorum;
     /* Which members may vote is known when a majority of them is reached. */
-    struct rlk_round like = {.ballot = {.step = RLK_STEP_META,
-                                        .deadline_us = call->deadline_us,
-                                        .views = h->quorum->view}};
-    struct rlk_round *round = rlk_round_begin(h->quorum, &like, ~0u);
+    const struct rlk_ballot like = {
+        .step = RLK_STEP_META, .deadline_us = call->deadline_us, .views = quorum->view};
+    struct rlk_round *round = rlk_round_begin(quorum, &like, NULL, ~0u);
     if (!round)
         return RLK_NOMEM;
     bool enough = rlk_round_decide(round) == RLK_ROUND_ENOUGH;
     enum rlk_class class = enough ? RLK_DONE : rlk_round_failure(round, call);
     rlk_round_end(round);
-    if (class == RLK_DONE)
-        take_identity(h);
+    pthread_mutex_lock(&quorum->mutex);
+    for (size_t i = 0; i < quorum->count && enough; i++)
+        if (rlk_view_vote(quorum->view, quorum->count, i) == RLK_VOTE_YES)
+            memcpy(h->identity, quorum->view[i].quorum, sizeof h->identity);
+    pthread_mutex_unlock(&quorum->mutex);
     return class;
 }
 
@@ -69,12 +62,6 @@ static const char no_guard[] =
 /* ---- the queue, on the first member */
 
 /* While the first member is away there is no queue. Waiters look, as they do without wake-ups. */
-static enum rlk_class no_queue(struct rlk_ask *ask)
-{
-    const rowlock_value first[] = {rowlock_int(1), rowlock_int(0), rowlock_null()};
-    return ask->step == RLK_STEP_ENQUEUE ? rlk_quorum_give(ask, first, 3) : RLK_DONE;
-}
-
 static enum rlk_class send_hint(struct handle *h, struct rlk_ask *ask)
 {
     rowlock_db *db = h->quorum->queue;
@@ -93,8 +80,11 @@ static enum rlk_class send_hint(struct handle *h, struct rlk_ask *ask)
     bool sent = class == RLK_DONE && result == ROWLOCK_OK;
     if (ask->step == RLK_STEP_ENQUEUE)
         h->quorum->queued = sent;
+    if (!sent && ask->step == RLK_STEP_ENQUEUE)
+        return rlk_quorum_give(
+            ask, (rowlock_value[]){rowlock_int(1), rowlock_int(0), rowlock_null()}, 3);
     if (!sent)
-        return no_queue(ask);
+        return RLK_DONE;
     ask->rows = hint.rows;
     ask->changed = hint.changed;
     return RLK_DONE;

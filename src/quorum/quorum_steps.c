@@ -6,9 +6,6 @@
 
 #include <string.h>
 
-/* RENEW and its kin have these values first. */
-enum { SLOT = 1, HELD_TOKEN = 3 };
-
 enum rlk_class rlk_quorum_give(struct rlk_ask *ask, const rowlock_value *cells, size_t count)
 {
     return rlk_ask_take(ask, cells, count) < 0 ? RLK_MISFIT : RLK_DONE;
@@ -18,13 +15,11 @@ enum rlk_class rlk_quorum_give(struct rlk_ask *ask, const rowlock_value *cells, 
 static struct rlk_round *decide(struct rlk_quorum *quorum, const struct rlk_call *call,
                                 enum rlk_step step, const rowlock_value *in, int64_t ttl_us)
 {
-    struct rlk_round like = {
-        .must = step == RLK_STEP_RELEASE || step == RLK_STEP_WITHDRAW,
-        .ballot = {.step = step, .deadline_us = call->deadline_us, .ttl_us = ttl_us}};
-    like.in.count = rlk_count_values(step);
-    if (in)
-        memcpy(like.in.value, in, like.in.count * sizeof *in);
-    struct rlk_round *round = rlk_round_begin(quorum, &like, ~0u);
+    const struct rlk_ballot like = {.step = step,
+                                    .must = step == RLK_STEP_RELEASE || step == RLK_STEP_WITHDRAW,
+                                    .deadline_us = call->deadline_us,
+                                    .ttl_us = ttl_us};
+    struct rlk_round *round = rlk_round_begin(quorum, &like, in, ~0u);
     if (round)
         rlk_round_decide(round);
     return round;
@@ -32,55 +27,43 @@ static struct rlk_round *decide(struct rlk_quorum *quorum, const struct rlk_call
 
 /* ---- acquiring */
 
-/* Another round on behalf of an ACQUIRE. `in`: behind the name. */
-static struct rlk_round cleaning(const struct rlk_round *round, enum rlk_step step,
-                                 const rowlock_value *in, size_t count)
-{
-    struct rlk_round like = {.must = true,
-                             .in = {.value = {round->in.value[NAME]}, .count = count + 1},
-                             .ballot = {.step = step, .deadline_us = round->ballot.deadline_us}};
-    memcpy(&like.in.value[1], in, count * sizeof *in);
-    return like;
-}
-
 /* Returns the verdict after it. */
 static enum rlk_verdict raise_rows(struct rlk_round *round)
 {
     struct rlk_ballot *b = &round->ballot;
+    struct rlk_ballot like = {.step = RLK_STEP_LIFT,
+                              .must = true,
+                              .need = b->need - rlk_members_in(b->level),
+                              .deadline_us = b->deadline_us};
+    unsigned lower = b->found & ~b->level;
     const rowlock_value *in = round->in.value;
-    struct rlk_round like = cleaning(
-        round, RLK_STEP_LIFT,
-        (rowlock_value[]){in[OWNER], in[REQUEST], rowlock_int(0), rowlock_int(b->token), in[OWNER]},
-        5);
+    const rowlock_value values[] = {
+        in[NAME], in[OWNER], in[REQUEST], rowlock_int(0), rowlock_int(b->token), in[OWNER]};
     for (size_t i = 0; i < b->count; i++)
-        like.from[i] = b->lower & 1u << i ? rlk_answer_token(&b->answer[i]) : 0;
-    if (b->verdict == RLK_ROUND_GRANTED) {
-        rlk_round_send(round->quorum, &like, b->lower);
-        return RLK_ROUND_GRANTED;
-    }
-    like.ballot.need = b->need;
-    struct rlk_round *lift = rlk_round_begin(round->quorum, &like, b->lower);
-    if (lift) {
+        like.from[i] = lower & 1u << i ? rlk_answer_token(&b->answer[i]) : 0;
+    struct rlk_round *lift = lower ? rlk_round_begin(round->quorum, &like, values, lower) : NULL;
+    if (lift && b->verdict == RLK_ROUND_RAISE) {
         rlk_round_decide(lift);
         b->raised = lift->ballot.found;
-        rlk_round_end(lift);
     }
-    return rlk_round_decide(round);
+    if (lift)
+        rlk_round_end(lift);
+    return b->verdict == RLK_ROUND_RAISE ? rlk_round_decide(round) : b->verdict;
 }
 
-/* The first member removes our ticket when it grants. If the others have decided, it may not. */
-static void leave_queue(struct rlk_round *round)
+/* The first member removes our ticket when it grants. If the others have decided, it may not. The
+ * rows of what was refused go. Members that grant later see the verdict. */
+static void clean_up(struct rlk_round *round, bool granted)
 {
     const rowlock_value *in = round->in.value;
-    struct rlk_round like = cleaning(round, RLK_STEP_LEAVE, &in[REQUEST], 1);
-    rlk_round_send(round->quorum, &like, in[TICKET].number ? 1u & ~round->ballot.found : 0);
-}
-
-/* The rows that were granted go. Members that grant later see the verdict. */
-static void take_back(struct rlk_round *round)
-{
-    struct rlk_round like = cleaning(round, RLK_STEP_RETRACT, &round->in.value[OWNER], 2);
-    rlk_round_send(round->quorum, &like, round->ballot.found);
+    const struct rlk_ballot like = {.step = granted ? RLK_STEP_LEAVE : RLK_STEP_RETRACT,
+                                    .must = true,
+                                    .deadline_us = round->ballot.deadline_us};
+    const rowlock_value ticket[] = {in[NAME], in[REQUEST]};
+    const rowlock_value row[] = {in[NAME], in[OWNER], in[REQUEST]};
+    unsigned queue = in[TICKET].number ? 1u & ~round->ballot.found : 0;
+    rlk_round_send(round->quorum, &like, granted ? ticket : row,
+                   granted ? queue : round->ballot.found);
 }
 
 /* The answer is that of one database. A grant of an earlier attempt comes with its row. */
@@ -109,16 +92,13 @@ static enum rlk_class acquire(struct rlk_quorum *quorum, struct rlk_call *call, 
         return RLK_NOMEM;
     struct rlk_ballot *b = &round->ballot;
     bool granted = b->verdict != RLK_ROUND_REFUSED && raise_rows(round) == RLK_ROUND_GRANTED;
-    if (granted)
-        leave_queue(round);
-    else
-        take_back(round);
+    clean_up(round, granted);
     if (granted)
         class = give_grant(b, ask);
     else if (b->row)
         class = rlk_quorum_give(ask, b->row->row.value, b->row->row.count);
     else if (b->raced)
-        class = rlk_refuse(call, b->class, "another request took some members of the quorum");
+        class = rlk_refuse(call, RLK_CONTENTION, "another request took some members of the quorum");
     else
         class = rlk_round_failure(round, call);
     rlk_round_end(round);
@@ -127,45 +107,46 @@ static enum rlk_class acquire(struct rlk_quorum *quorum, struct rlk_call *call, 
 
 /* ---- renewing and verifying */
 
-/* cells: those of RENEW. The members that have said that they lack the row get it. Those that say
- * it later see the verdict. */
-static enum rlk_class renew(struct rlk_quorum *quorum, struct rlk_call *call,
-                            const rowlock_value *in, rowlock_value cells[3], bool *found,
-                            bool *at_risk)
+/* RENEW and VERIFY. cells: those of RENEW. The members that have said that they lack the row get
+ * it. Those that say it later see the verdict. */
+static enum rlk_class hold(struct rlk_quorum *quorum, struct rlk_call *call, enum rlk_step step,
+                           const rowlock_value *in, rowlock_value cells[3], struct rlk_lease *out)
 {
-    rowlock_value values[] = {in[NAME], in[SLOT], in[OWNER], in[HELD_TOKEN], in[TTL]};
-    enum rlk_class class = RLK_DONE;
-    if (in[TTL].number > 0)
-        values[TTL] = rowlock_int(rlk_quorum_lease(in[TTL].number));
-    struct rlk_round *round = decide(quorum, call, RLK_STEP_RENEW, values, in[TTL].number);
+    rowlock_value values[RLK_MARKERS];
+    int64_t ttl_us = step == RLK_STEP_RENEW ? in[TTL].number : 0;
+    memcpy(values, in, rlk_count_values(step) * sizeof *in);
+    if (ttl_us > 0)
+        values[TTL] = rowlock_int(rlk_quorum_lease(ttl_us));
+    struct rlk_round *round = decide(quorum, call, step, values, ttl_us);
     if (!round)
         return RLK_NOMEM;
     const struct rlk_ballot *b = &round->ballot;
-    *found = b->verdict == RLK_ROUND_RENEWED;
-    *at_risk = b->at_risk;
-    if (*found) {
-        struct rlk_round like = {
-            .tops_up = true,
-            .in = round->in,
-            .ballot = {.step = RLK_STEP_RENEW, .until_us = b->until_us, .ttl_us = b->ttl_us}};
-        rlk_round_send(quorum, &like, b->missing);
-        cells[0] = rowlock_int(b->now_us + b->left_us);
-        cells[1] = rowlock_int(b->lapsed_us);
-        cells[2] = rowlock_int(b->now_us);
-    } else if (b->verdict == RLK_ROUND_FAILED) {
-        class = rlk_round_failure(round, call);
-    }
+    out->renewed = b->verdict == RLK_ROUND_RENEWED || b->verdict == RLK_ROUND_ENOUGH;
+    out->at_risk = b->at_risk;
+    cells[0] = rowlock_int(b->now_us + b->left_us);
+    cells[1] = rowlock_int(b->lapsed_us);
+    cells[2] = rowlock_int(b->now_us);
+    enum rlk_class class =
+        b->verdict == RLK_ROUND_FAILED ? rlk_round_failure(round, call) : RLK_DONE;
+    const struct rlk_ballot like = {
+        .step = step, .tops_up = true, .until_us = b->until_us, .ttl_us = b->ttl_us};
+    rlk_round_send(quorum, &like, values, b->verdict == RLK_ROUND_RENEWED ? b->missing : 0);
     rlk_round_end(round);
     return class;
 }
 
-static enum rlk_class renew_one(struct rlk_quorum *quorum, struct rlk_call *call,
-                                struct rlk_ask *ask)
+static enum rlk_class hold_one(struct rlk_quorum *quorum, struct rlk_call *call,
+                               struct rlk_ask *ask)
 {
     rowlock_value cells[3];
-    bool found = false, at_risk;
-    enum rlk_class class = renew(quorum, call, ask->in, cells, &found, &at_risk);
-    return found ? rlk_quorum_give(ask, cells, 3) : class;
+    struct rlk_lease lease = {.renewed = false};
+    bool renews = ask->step == RLK_STEP_RENEW;
+    enum rlk_class class = hold(quorum, call, ask->step, ask->in, cells, &lease);
+    if (!lease.renewed)
+        return class;
+    if (!renews)
+        cells[1] = cells[2];
+    return rlk_quorum_give(ask, cells, renews ? 3 : 2);
 }
 
 /* One lease that lacks a majority must not cost the others theirs. The keeper asks about it. */
@@ -181,7 +162,7 @@ static enum rlk_class renew_all(struct rlk_quorum *quorum, struct rlk_call *call
                                         rowlock_text(held->owner), rowlock_int(held->token),
                                         rowlock_int(lease->ttl_us)};
         rowlock_value cells[3];
-        class = renew(quorum, call, values, cells, &lease->renewed, &lease->at_risk);
+        class = hold(quorum, call, RLK_STEP_RENEW, values, cells, lease);
         if (class != RLK_DONE)
             rlk_log(ROWLOCK_LOG_WARNING, "a lease of '%s' could not be renewed: %s", held->name,
                     call->text);
@@ -191,47 +172,13 @@ static enum rlk_class renew_all(struct rlk_quorum *quorum, struct rlk_call *call
     return class == RLK_NOMEM ? class : RLK_DONE;
 }
 
-static enum rlk_class verify(struct rlk_quorum *quorum, struct rlk_call *call, struct rlk_ask *ask)
-{
-    struct rlk_round *round = decide(quorum, call, RLK_STEP_VERIFY, ask->in, 0);
-    if (!round)
-        return RLK_NOMEM;
-    const struct rlk_ballot *b = &round->ballot;
-    const rowlock_value cells[] = {rowlock_int(b->now_us + b->left_us), rowlock_int(b->now_us)};
-    bool found = b->verdict == RLK_ROUND_ENOUGH;
-    enum rlk_class class =
-        b->verdict == RLK_ROUND_FAILED ? rlk_round_failure(round, call) : RLK_DONE;
-    rlk_round_end(round);
-    return found ? rlk_quorum_give(ask, cells, 2) : class;
-}
-
 /* ---- removing */
-
-/* What members have removed at an earlier attempt of this release counts. */
-static void begin_release(struct rlk_quorum *quorum, const rowlock_value *in)
-{
-    struct rlk_releasing *r = &quorum->releasing;
-    pthread_mutex_lock(&quorum->mutex);
-    if (r->token != in[HELD_TOKEN].number || strcmp(r->name, in[NAME].text) != 0)
-        *r = (struct rlk_releasing){.token = in[HELD_TOKEN].number};
-    rlk_copy_text(r->name, sizeof r->name, in[NAME].text, in[NAME].length);
-    pthread_mutex_unlock(&quorum->mutex);
-}
-
-static void end_release(struct rlk_quorum *quorum)
-{
-    pthread_mutex_lock(&quorum->mutex);
-    quorum->releasing.token = 0;
-    pthread_mutex_unlock(&quorum->mutex);
-}
 
 /* RELEASE and WITHDRAW. Any row of a request counts, since less than a majority may have had it. */
 static enum rlk_class remove_row(struct rlk_quorum *quorum, struct rlk_call *call,
                                  struct rlk_ask *ask)
 {
     bool withdraws = ask->step == RLK_STEP_WITHDRAW;
-    if (!withdraws)
-        begin_release(quorum, ask->in);
     struct rlk_round *round = decide(quorum, call, ask->step, ask->in, 0);
     if (!round)
         return RLK_NOMEM;
@@ -241,8 +188,6 @@ static enum rlk_class remove_row(struct rlk_quorum *quorum, struct rlk_call *cal
     /* Some members have removed it, and the others owe it. */
     if (failed)
         rlk_round_failure(round, call);
-    else if (!withdraws)
-        end_release(quorum);
     rlk_round_end(round);
     return failed ? RLK_UNCERTAIN : RLK_DONE;
 }
@@ -272,12 +217,9 @@ static enum rlk_class last(struct rlk_quorum *quorum, struct rlk_call *call, str
 static enum rlk_class ask_member(struct rlk_quorum *quorum, struct rlk_call *call,
                                  struct rlk_ask *ask, size_t member)
 {
-    struct rlk_round like = {
-        .forward = ask,
-        .ballot = {.step = ask->step, .deadline_us = call->deadline_us, .all = true}};
-    like.in.count = rlk_count_values(ask->step);
-    memcpy(like.in.value, ask->in, like.in.count * sizeof like.in.value[0]);
-    struct rlk_round *round = rlk_round_begin(quorum, &like, 1u << member);
+    struct rlk_ballot like = {.step = ask->step, .deadline_us = call->deadline_us, .all = true};
+    like.answer[member].forward = ask;
+    struct rlk_round *round = rlk_round_begin(quorum, &like, ask->in, 1u << member);
     if (!round)
         return RLK_NOMEM;
     rlk_round_decide(round);
@@ -312,11 +254,10 @@ enum rlk_class rlk_quorum_ask(struct rlk_quorum *quorum, struct rlk_call *call, 
     case RLK_STEP_ACQUIRE:
         return acquire(quorum, call, ask);
     case RLK_STEP_RENEW:
-        return renew_one(quorum, call, ask);
+    case RLK_STEP_VERIFY:
+        return hold_one(quorum, call, ask);
     case RLK_STEP_RENEW_ALL:
         return renew_all(quorum, call, ask->out);
-    case RLK_STEP_VERIFY:
-        return verify(quorum, call, ask);
     case RLK_STEP_LAST:
         return last(quorum, call, ask);
     case RLK_STEP_LIST:

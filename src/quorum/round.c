@@ -37,37 +37,46 @@ static void enter_job(struct rlk_member *member, struct rlk_round *round)
     sem_post(&member->go);
 }
 
-struct rlk_round *rlk_round_begin(struct rlk_quorum *quorum, const struct rlk_round *like,
-                                  unsigned members)
+/* What members have removed at an earlier attempt of this release counts. */
+static void note_release(struct rlk_releasing *r, const rowlock_value *in)
+{
+    if (r->token != in[HELD_TOKEN].number || strcmp(r->name, in[NAME].text) != 0)
+        *r = (struct rlk_releasing){.token = in[HELD_TOKEN].number};
+    rlk_copy_text(r->name, sizeof r->name, in[NAME].text, in[NAME].length);
+}
+
+struct rlk_round *rlk_round_begin(struct rlk_quorum *quorum, const struct rlk_ballot *like,
+                                  const rowlock_value *in, unsigned members)
 {
     struct rlk_round *round = rlk_alloc(sizeof *round);
-    if (!round)
-        return NULL;
-    *round = *like;
-    round->quorum = quorum;
-    round->users = 1;
-    if (!rlk_copies_take(&round->in, like->in.value, like->in.count)) {
+    if (!round || !rlk_copies_take(&round->in, in, rlk_count_values(like->step))) {
         rlk_free(round);
         return NULL;
     }
+    struct rlk_ballot *b = &round->ballot;
+    *b = *like;
+    b->count = quorum->count;
+    b->need = like->need ? like->need : rlk_majority(quorum->count);
+    b->sent_us = rlk_now_us();
+    round->quorum = quorum;
+    round->users = 1;
     rlk_turn_init(&round->came);
-    round->ballot.count = quorum->count;
-    if (!round->ballot.need)
-        round->ballot.need = rlk_majority(quorum->count);
-    round->ballot.sent_us = rlk_now_us();
     pthread_mutex_lock(&quorum->mutex);
+    if (b->step == RLK_STEP_RELEASE)
+        note_release(&quorum->releasing, in);
     for (size_t i = 0; i < quorum->count; i++)
         if (members & 1u << i)
             enter_job(&quorum->member[i], round);
         else
-            round->ballot.answer[i] = (struct rlk_answer){.came = true, .class = RLK_UNSENT};
+            b->answer[i] = (struct rlk_answer){.came = true, .class = RLK_UNSENT};
     pthread_mutex_unlock(&quorum->mutex);
     return round;
 }
 
-void rlk_round_send(struct rlk_quorum *quorum, const struct rlk_round *like, unsigned members)
+void rlk_round_send(struct rlk_quorum *quorum, const struct rlk_ballot *like,
+                    const rowlock_value *in, unsigned members)
 {
-    struct rlk_round *round = members ? rlk_round_begin(quorum, like, members) : NULL;
+    struct rlk_round *round = members ? rlk_round_begin(quorum, like, in, members) : NULL;
     if (round)
         rlk_round_end(round);
 }
@@ -84,6 +93,10 @@ enum rlk_verdict rlk_round_decide(struct rlk_round *round)
         rlk_ballot_next(b, rlk_now_us());
         enum rlk_verdict verdict = b->verdict;
         int64_t look_us = b->look_us;
+        /* It is not sent again. */
+        if (b->step == RLK_STEP_RELEASE &&
+            (verdict == RLK_ROUND_ENOUGH || verdict == RLK_ROUND_LACKING))
+            quorum->releasing.token = 0;
         pthread_mutex_unlock(&quorum->mutex);
         if (verdict != RLK_ROUND_OPEN)
             return verdict;
@@ -96,33 +109,22 @@ void rlk_round_end(struct rlk_round *round)
     struct rlk_quorum *quorum = round->quorum;
     pthread_mutex_lock(&quorum->mutex);
     if (round->ballot.verdict == RLK_ROUND_OPEN)
-        round->ballot.verdict = RLK_ROUND_OVER;
+        round->ballot.verdict = RLK_ROUND_FAILED;
     rlk_round_leave(round);
     pthread_mutex_unlock(&quorum->mutex);
 }
 
 /* ---- why there is no majority */
 
-/* The answers that had come when there was a verdict. */
-static bool has_come(const struct rlk_round *round, size_t i)
+/* NULL: the member has done the step. What came after the verdict is not looked at. */
+static const char *reason_of(const struct rlk_round *round, size_t i)
 {
-    return round->ballot.came & 1u << i;
-}
-
-static bool has_failed(const struct rlk_round *round, size_t i)
-{
-    return !has_come(round, i) || round->ballot.answer[i].class != RLK_DONE;
-}
-
-static const char *text_of(const struct rlk_round *round, size_t i)
-{
-    return has_come(round, i) ? round->ballot.answer[i].call.text : "it has not answered in time";
-}
-
-/* It would have voted if others had been there: they are what is wrong. */
-static bool misses_others(const struct rlk_round *round, size_t i)
-{
-    return strcmp(text_of(round, i), rlk_view_too_few) == 0;
+    const struct rlk_answer *answer = &round->ballot.answer[i];
+    if (!(round->ballot.came & 1u << i))
+        return "it has not answered in time";
+    if (answer->class == RLK_DONE)
+        return NULL;
+    return answer->call.text[0] ? answer->call.text : "it gave no reason";
 }
 
 static void add(char text[512], const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -136,48 +138,54 @@ static void add(char text[512], const char *format, ...)
 }
 
 /* "2 of the 3 members of the quorum cannot be reached" */
-static void add_counts(char text[512], const struct rlk_round *round)
+static void add_counts(char text[512], const struct rlk_ballot *b, unsigned failed, unsigned told)
 {
     size_t away = 0, unfit = 0;
-    for (size_t i = 0; i < round->quorum->count; i++) {
-        bool is_away = !has_come(round, i) || rlk_is_away(round->ballot.answer[i].class);
-        away += is_away && !misses_others(round, i);
-        unfit += has_failed(round, i) && !is_away;
+    for (size_t i = 0; i < b->count; i++) {
+        bool is_away = !(b->came & 1u << i) || rlk_is_away(b->answer[i].class);
+        away += is_away && !(told & 1u << i);
+        unfit += !is_away && failed & 1u << i;
     }
-    add(text, "%zu of the %zu members of the quorum cannot be %s", away ? away : unfit,
-        round->quorum->count, away ? "reached" : "used");
+    add(text, "%zu of the %zu members of the quorum cannot be %s", away ? away : unfit, b->count,
+        away ? "reached" : "used");
     if (away && unfit)
         add(text, ", and %zu cannot be used", unfit);
 }
 
-/* "member 1: …" or "members 1, 2: …". *told: the members that need no other mention. */
-static void add_reason(char text[512], const struct rlk_round *round, size_t first, unsigned *told)
+/* "member 1: …" or "members 1, 2: …". Returns the members whose reason that is. */
+static unsigned add_reason(char text[512], const struct rlk_round *round, size_t first)
 {
-    const char *reason = text_of(round, first);
-    char numbers[3 * RLK_MEMBERS_MOST] = {(char)('1' + first)};
-    size_t used = 1;
-    for (size_t i = first + 1; i < round->quorum->count; i++) {
-        if (!has_failed(round, i) || strcmp(text_of(round, i), reason) != 0)
-            continue;
-        used += (size_t)snprintf(numbers + used, sizeof numbers - used, ", %zu", i + 1);
-        *told |= 1u << i;
-    }
-    add(text, "member%s %s: %.170s", used > 1 ? "s" : "", numbers,
-        reason[0] ? reason : "it gave no reason");
+    const char *reason = reason_of(round, first), *other;
+    unsigned told = 1u << first;
+    for (size_t i = first + 1; i < round->quorum->count; i++)
+        if ((other = reason_of(round, i)) && strcmp(other, reason) == 0)
+            told |= 1u << i;
+    add(text, "member%s %zu", told > 1u << first ? "s" : "", first + 1);
+    for (size_t i = first + 1; i < round->quorum->count; i++)
+        if (told & 1u << i)
+            add(text, ", %zu", i + 1);
+    add(text, ": %.170s", reason);
+    return told;
 }
 
+/* A member that would have voted if others had been there needs no mention: they are what is
+ * wrong. */
 enum rlk_class rlk_round_failure(const struct rlk_round *round, struct rlk_call *call)
 {
     char text[512] = "";
-    const char *between = ": ";
-    unsigned told = 0;
-    add_counts(text, round);
+    const char *between = ": ", *reason;
+    unsigned failed = 0, told = 0;
     for (size_t i = 0; i < round->quorum->count; i++) {
-        if (!has_failed(round, i) || misses_others(round, i) || told & 1u << i)
-            continue;
-        add(text, "%s", between);
-        add_reason(text, round, i, &told);
-        between = "; ";
+        reason = reason_of(round, i);
+        failed |= reason ? 1u << i : 0;
+        told |= reason && strcmp(reason, rlk_view_too_few) == 0 ? 1u << i : 0;
     }
+    add_counts(text, &round->ballot, failed, told);
+    for (size_t i = 0; i < round->quorum->count; i++)
+        if (failed & ~told & 1u << i) {
+            add(text, "%s", between);
+            told |= add_reason(text, round, i);
+            between = "; ";
+        }
     return rlk_refuse(call, round->ballot.class, "%s", text);
 }

@@ -3,7 +3,7 @@
  * restored, or has failed over, has lost its own mark, or has an older one than the others know.
  * After a restart of its server the mark does not count: grants may have been lost with that.
  * `rowlock quorum-join` makes a new mark. */
-#include "quorum/voters.h"
+#include "quorum/ballot.h"
 
 #include <string.h>
 
@@ -39,17 +39,6 @@ bool rlk_view_is_witness(const struct rlk_view *views, size_t i, size_t by)
            strcmp(its->mark[i], own->mark[i]) == 0;
 }
 
-static bool is_other_quorum(const struct rlk_view *views, size_t count, const struct rlk_view *own)
-{
-    size_t same = 0, others = 0;
-    for (size_t j = 0; j < count; j++)
-        if (strcmp(views[j].quorum, own->quorum) == 0)
-            same++;
-        else
-            others += views[j].quorum[0] != '\0';
-    return others > 0 && same < rlk_majority(count);
-}
-
 /* The other one knows a newer mark of it, or a newer move of its mark. */
 static bool is_older(const struct rlk_view *own, const struct rlk_view *other)
 {
@@ -74,7 +63,7 @@ bool rlk_view_is_behind(const struct rlk_view *views, size_t count, size_t i)
 enum rlk_vote rlk_view_vote(const struct rlk_view *views, size_t count, size_t i)
 {
     const struct rlk_view *own = &views[i];
-    size_t known = 0, found = 0;
+    size_t known = 0, found = 0, same = 0, others = 0;
     bool forgot = false;
     if (!own->self)
         return RLK_VOTE_NO_MEMBER;
@@ -83,6 +72,9 @@ enum rlk_vote rlk_view_vote(const struct rlk_view *views, size_t count, size_t i
     if (own->restarted)
         return RLK_VOTE_RESTARTED;
     for (size_t j = 0; j < count; j++) {
+        bool of_quorum = strcmp(views[j].quorum, own->quorum) == 0;
+        same += of_quorum;
+        others += !of_quorum && views[j].quorum[0];
         known += views[j].known;
         found += rlk_view_is_witness(views, i, j);
         /* A move that we read before our reading of the member began was known to it then. */
@@ -93,7 +85,7 @@ enum rlk_vote rlk_view_vote(const struct rlk_view *views, size_t count, size_t i
     /* A member that could be read has other marks. It may be the old one. */
     if (!forgot && found + count - known >= rlk_majority(count))
         return RLK_VOTE_OPEN;
-    return is_other_quorum(views, count, own) ? RLK_VOTE_STRANGER : RLK_VOTE_RESTORED;
+    return others > 0 && same < rlk_majority(count) ? RLK_VOTE_STRANGER : RLK_VOTE_RESTORED;
 }
 
 static enum rlk_vote read_again(struct rlk_looking *l, enum rlk_vote next)

@@ -45,44 +45,37 @@ static void raise_row(struct rlk_member *m, const rowlock_value *request, int64_
  * then may become the holder's row. */
 static void top_up(struct rlk_member *m, const struct rlk_ballot *b, const rowlock_value *renewed)
 {
-    enum { RENEWS_TOKEN = 3 };
     char claimer[40];
     struct rlk_answer claim = {0};
     if (rlk_now_us() >= b->until_us || rlk_member_vote(m, &claim.call, b->until_us) != RLK_DONE ||
         !rlk_member_pay(m))
         return;
-    int64_t number = rlk_next_number(m->db);
+    const rowlock_db *db = m->db;
+    int64_t number = rlk_next_number(m->db), ttl_us = rlk_quorum_lease(b->ttl_us);
     snprintf(claimer, sizeof claimer, "top-up %" PRId64, number);
-    const rowlock_value request[] = {renewed[NAME],
-                                     rowlock_int(0),
-                                     rowlock_text(claimer),
-                                     rowlock_int(number),
-                                     rowlock_int(rlk_quorum_lease(b->ttl_us)),
-                                     rowlock_text(m->db->host),
-                                     rowlock_int(m->db->pid),
-                                     rowlock_text(m->db->program),
-                                     rowlock_text(""),
-                                     rowlock_int(0),
-                                     rowlock_int(1),
-                                     rowlock_int(0)};
-    rlk_member_send(m, RLK_STEP_ACQUIRE, request, NULL, b->until_us, &claim);
+    const rowlock_value request[VALUES] = {renewed[NAME],         rowlock_int(0),
+                                           rowlock_text(claimer), rowlock_int(number),
+                                           rowlock_int(ttl_us),   rowlock_text(db->host),
+                                           rowlock_int(db->pid),  rowlock_text(db->program),
+                                           rowlock_text(""),      rowlock_int(0),
+                                           rowlock_int(1),        rowlock_int(0)};
+    rlk_member_send(m, RLK_STEP_ACQUIRE, request, b->until_us, &claim);
     enum rlk_late late = rlk_claim_late(&claim, b->until_us, rlk_now_us());
     if (late == RLK_LATE_RAISE)
-        raise_row(m, request, rlk_answer_token(&claim), renewed[RENEWS_TOKEN].number,
-                  renewed[OWNER]);
+        raise_row(m, request, rlk_answer_token(&claim), renewed[HELD_TOKEN].number, renewed[OWNER]);
     else if (late == RLK_LATE_RETRACT)
         retract(m, request, true);
     rlk_copies_clear(&claim.row);
 }
 
-static void come_late(struct rlk_member *m, const struct rlk_round *round, enum rlk_late late,
-                      int64_t token)
+static void come_late(struct rlk_member *m, const struct rlk_round *round, enum rlk_late late)
 {
+    const struct rlk_ballot *b = &round->ballot;
     const rowlock_value *in = round->in.value;
     if (late == RLK_LATE_RAISE)
-        raise_row(m, in, rlk_answer_token(&round->ballot.answer[m->number]), token, in[OWNER]);
+        raise_row(m, in, rlk_answer_token(&b->answer[m->number]), b->token, in[OWNER]);
     else if (late == RLK_LATE_TOP_UP)
-        top_up(m, &round->ballot, in);
+        top_up(m, b, in);
     else if (late != RLK_LATE_NOTHING)
         retract(m, in, late == RLK_LATE_RETRACT);
 }
@@ -91,25 +84,24 @@ static void come_late(struct rlk_member *m, const struct rlk_round *round, enum 
 
 static void carry_out(struct rlk_member *m, struct rlk_round *round)
 {
-    enum { LIFTS_FROM = 3 };
     struct rlk_answer *answer = &round->ballot.answer[m->number];
     enum rlk_step step = round->ballot.step;
-    int64_t deadline_us = round->must ? rlk_now_us() + REMOVE_US : round->ballot.deadline_us;
+    int64_t deadline_us = round->ballot.must ? rlk_now_us() + REMOVE_US : round->ballot.deadline_us;
     struct rlk_copies in = round->in;
     int tries = 0;
     if (step == RLK_STEP_LIFT)
-        in.value[LIFTS_FROM] = rowlock_int(round->from[m->number]);
+        in.value[HELD_TOKEN] = rowlock_int(round->ballot.from[m->number]);
     answer->class = rlk_member_vote(m, &answer->call, deadline_us);
     if (answer->class == RLK_DONE && !rlk_member_pay(m))
         answer->class = rlk_refuse(&answer->call, RLK_UNSENT, "it is still away");
     if (answer->class == RLK_DONE)
-        rlk_member_send(m, step, in.value, round->forward, deadline_us, answer);
+        rlk_member_send(m, step, in.value, deadline_us, answer);
     /* What must be removed is not left to another round: the others have removed it already. */
-    while (round->must && answer->class == RLK_CONTENTION && rlk_now_us() < deadline_us) {
+    while (round->ballot.must && answer->class == RLK_CONTENTION && rlk_now_us() < deadline_us) {
         rlk_wait_plain(rlk_pause_retry(&m->db->waiting, &tries));
-        rlk_member_send(m, step, in.value, round->forward, deadline_us, answer);
+        rlk_member_send(m, step, in.value, deadline_us, answer);
     }
-    if (round->must && answer->class != RLK_DONE)
+    if (round->ballot.must && answer->class != RLK_DONE)
         rlk_member_owe(m, step, in.value, in.count, rlk_now_us() + OWED_US);
 }
 
@@ -130,46 +122,36 @@ static void warn(struct rlk_member *m, const struct rlk_answer *answer)
         rlk_log(ROWLOCK_LOG_INFO, "member %zu of the quorum is back", m->number + 1);
 }
 
-/* After a close nothing is tried with a member that is away: the program may be ending, and with it
- * the client library that would connect. */
-static bool is_wanted(struct rlk_member *m, struct rlk_round *round)
-{
-    struct rlk_ballot *b = &round->ballot;
-    pthread_mutex_lock(&m->quorum->mutex);
-    b->standing[m->number] = m->standing;
-    bool ends = m->quorum->closing && m->standing.away;
-    bool wanted =
-        !ends && (round->must || round->tops_up || rlk_ballot_wants(b, m->number, rlk_now_us()));
-    pthread_mutex_unlock(&m->quorum->mutex);
-    return wanted;
-}
-
 static void work_on(struct rlk_member *m, struct rlk_round *round)
 {
     struct rlk_ballot *b = &round->ballot;
     struct rlk_answer *answer = &b->answer[m->number];
-    bool wanted = is_wanted(m, round);
-    if (round->tops_up) {
+    pthread_mutex_lock(&m->quorum->mutex);
+    b->standing[m->number] = m->standing;
+    /* After a close nothing is tried with a member that is away: the program may be ending, and
+     * with it the client library that would connect. */
+    bool ends = m->quorum->closing && m->standing.away;
+    bool wanted = !ends && rlk_ballot_wants(b, m->number, rlk_now_us());
+    pthread_mutex_unlock(&m->quorum->mutex);
+    if (b->tops_up) {
         if (wanted)
             top_up(m, b, round->in.value);
         return;
     }
-    if (wanted)
+    answer->class = RLK_UNSENT;
+    if (wanted) {
         carry_out(m, round);
-    else
-        answer->class = RLK_UNSENT;
-    if (wanted)
         warn(m, answer);
+    }
     pthread_mutex_lock(&m->quorum->mutex);
     if (wanted)
         m->standing.away = !rlk_is_up(m->db);
     enum rlk_late late = rlk_ballot_late(b, m->number, rlk_now_us());
-    int64_t token = b->token;
     answer->came = true;
     if (b->verdict == RLK_ROUND_OPEN)
         rlk_turn_post(&round->came);
     pthread_mutex_unlock(&m->quorum->mutex);
-    come_late(m, round, late, token);
+    come_late(m, round, late);
     if (answer->class == RLK_DONE)
         rlk_member_move_marks(m);
 }
@@ -187,7 +169,26 @@ static struct rlk_job *next_job(struct rlk_member *m)
     return job;
 }
 
-static void leave(struct rlk_quorum *quorum);
+/* ---- the beginning and the end */
+
+/* One user less. The last one closes the handles. */
+static void leave(struct rlk_quorum *quorum)
+{
+    pthread_mutex_lock(&quorum->mutex);
+    bool last = --quorum->users == 0;
+    pthread_mutex_unlock(&quorum->mutex);
+    if (!last)
+        return;
+    for (size_t i = 0; i < quorum->count; i++) {
+        if (quorum->free_db)
+            quorum->free_db(quorum->member[i].db);
+        sem_destroy(&quorum->member[i].go);
+    }
+    if (quorum->free_db)
+        quorum->free_db(quorum->queue);
+    pthread_mutex_destroy(&quorum->mutex);
+    rlk_free(quorum);
+}
 
 static void *work(void *context)
 {
@@ -218,103 +219,67 @@ static void *work(void *context)
     return NULL;
 }
 
-/* ---- the beginning and the end */
-
-static void begin(struct rlk_quorum *quorum, rowlock_db *const *dbs, size_t count)
+/* With its thread, if all before it have started. */
+static bool begin(struct rlk_quorum *quorum, size_t i, rowlock_db *db, bool started)
 {
-    quorum->count = count;
-    quorum->queue = dbs[count];
-    quorum->users = 1;
-    pthread_mutex_init(&quorum->mutex, NULL);
-    for (size_t i = 0; i < count; i++) {
-        struct rlk_member *m = &quorum->member[i];
-        *m = (struct rlk_member){.quorum = quorum, .number = i, .db = dbs[i]};
-        m->end = &m->first;
-        sem_init(&m->go, 0, 0);
-    }
-}
-
-static void free_quorum(struct rlk_quorum *quorum)
-{
-    for (size_t i = 0; i < quorum->count; i++) {
-        if (quorum->free_db)
-            quorum->free_db(quorum->member[i].db);
-        sem_destroy(&quorum->member[i].go);
-    }
-    if (quorum->free_db)
-        quorum->free_db(quorum->queue);
-    pthread_mutex_destroy(&quorum->mutex);
-    rlk_free(quorum);
-}
-
-/* One user less. The last one closes the handles. */
-static void leave(struct rlk_quorum *quorum)
-{
-    pthread_mutex_lock(&quorum->mutex);
-    bool last = --quorum->users == 0;
-    pthread_mutex_unlock(&quorum->mutex);
-    if (last)
-        free_quorum(quorum);
-}
-
-static bool start_threads(struct rlk_quorum *quorum)
-{
-    bool started = true;
-    pthread_mutex_lock(&quorum->mutex);
-    for (size_t i = 0; i < quorum->count && started; i++) {
-        pthread_t thread;
-        started = rlk_thread_start(&thread, work, &quorum->member[i]);
-        if (started)
-            pthread_detach(thread);
-        quorum->users += started;
-    }
-    pthread_mutex_unlock(&quorum->mutex);
-    return started;
+    struct rlk_member *m = &quorum->member[i];
+    pthread_t thread;
+    *m = (struct rlk_member){.quorum = quorum, .number = i, .db = db};
+    m->end = &m->first;
+    sem_init(&m->go, 0, 0);
+    if (!started || !rlk_thread_start(&thread, work, m))
+        return false;
+    pthread_detach(thread);
+    quorum->users++;
+    return true;
 }
 
 struct rlk_quorum *rlk_quorum_new(rowlock_db *const *dbs, size_t count,
                                   void (*free_db)(rowlock_db *db))
 {
     struct rlk_quorum *quorum = rlk_alloc(sizeof *quorum);
+    bool started = true;
     if (!quorum)
         return NULL;
-    begin(quorum, dbs, count);
-    if (start_threads(quorum)) {
+    pthread_mutex_init(&quorum->mutex, NULL);
+    pthread_mutex_lock(&quorum->mutex);
+    quorum->count = count;
+    quorum->queue = dbs[count];
+    quorum->users = 1;
+    for (size_t i = 0; i < count; i++)
+        started = begin(quorum, i, dbs[i], started);
+    if (started)
         quorum->free_db = free_db;
-        return quorum;
-    }
-    rlk_quorum_close(quorum);
-    return NULL;
+    pthread_mutex_unlock(&quorum->mutex);
+    if (!started)
+        rlk_quorum_close(quorum);
+    return started ? quorum : NULL;
 }
 
-static bool is_moving(struct rlk_quorum *quorum)
+/* Marks that move, or once it closes, threads that run. */
+static bool is_busy(struct rlk_quorum *quorum)
 {
-    bool moving = false;
     pthread_mutex_lock(&quorum->mutex);
+    bool busy = quorum->closing && quorum->users > 1;
+    for (size_t i = 0; i < quorum->count && !quorum->closing; i++)
+        busy = busy || quorum->member[i].moving;
     quorum->leaving = true;
-    for (size_t i = 0; i < quorum->count; i++)
-        moving = moving || quorum->member[i].moving;
     pthread_mutex_unlock(&quorum->mutex);
-    return moving;
+    return busy;
 }
 
 /* A mark that has moved on in its member is written down by the others before they stop. */
 void rlk_quorum_close(struct rlk_quorum *quorum)
 {
     int64_t until_us = rlk_now_us() + CLOSE_US;
-    while (is_moving(quorum) && rlk_now_us() < until_us)
+    while (is_busy(quorum) && rlk_now_us() < until_us)
         rlk_wait_plain(1000);
     pthread_mutex_lock(&quorum->mutex);
     quorum->closing = true;
     for (size_t i = 0; i < quorum->count; i++)
         sem_post(&quorum->member[i].go);
-    unsigned running = quorum->users;
     pthread_mutex_unlock(&quorum->mutex);
-    while (running > 1 && rlk_now_us() < until_us) {
+    while (is_busy(quorum) && rlk_now_us() < until_us)
         rlk_wait_plain(1000);
-        pthread_mutex_lock(&quorum->mutex);
-        running = quorum->users;
-        pthread_mutex_unlock(&quorum->mutex);
-    }
     leave(quorum);
 }
