@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * The machines of a quorum: which members may vote (voters.c), and what the answers to a step come
  * to (majority.c, and quorum_grant.c for ACQUIRE). They wait for nothing, read no clock, lock
- * nothing, and send nothing. marks.c and round.c do what they say. */
+ * nothing, and send nothing. member.c and round.c do what they say. */
 #ifndef RLK_BALLOT_H
 #define RLK_BALLOT_H
 
 #include "core/copies.h"
+
+#include <string.h>
 
 enum { RLK_MEMBERS_MOST = 5 };
 
@@ -37,6 +39,10 @@ struct rlk_view {
 /* A mark is the beginning of its database's identity, how many marks the member had before, and
  * random digits. */
 enum { RLK_MARK = 33, RLK_MARK_IDENTITY = 16, RLK_MARK_GENERATION = 8 };
+static inline bool rlk_mark_is_of(const char *mark, const char *identity)
+{
+    return strncmp(mark, identity, RLK_MARK_IDENTITY) == 0;
+}
 /* 0: it is no such mark. */
 uint32_t rlk_mark_generation(const char *mark);
 
@@ -66,7 +72,12 @@ struct rlk_looking {
 enum rlk_vote rlk_vote_next(struct rlk_looking *l, const struct rlk_view *views, size_t count,
                             size_t i, bool current, int64_t now_us);
 /* `by` has written down the mark that member i has. */
-bool rlk_view_is_witness(const struct rlk_view *views, size_t i, size_t by);
+static inline bool rlk_view_is_witness(const struct rlk_view *views, size_t i, size_t by)
+{
+    const struct rlk_view *own = &views[i], *its = &views[by];
+    return its->known && strcmp(its->quorum, own->quorum) == 0 &&
+           strcmp(its->mark[i], own->mark[i]) == 0;
+}
 /* One of the others knows a newer move of its mark than the member itself does: it has lost
  * commits, or its mark moved after it was read. */
 bool rlk_view_is_behind(const struct rlk_view *views, size_t count, size_t i);
@@ -101,6 +112,12 @@ struct rlk_answer {
     /* Its rows go there instead. The caller waits then. NULL: the first is copied. */
     struct rlk_ask *forward;
 };
+
+/* The step was done, and has found or changed a row. */
+static inline bool rlk_answer_found(const struct rlk_answer *answer)
+{
+    return answer->class == RLK_DONE && (answer->has_row || answer->changed > 0);
+}
 
 /* How a member is doing. */
 struct rlk_standing {
@@ -180,17 +197,18 @@ struct rlk_ballot {
     const struct rlk_answer *row;
 };
 
-/* What a member's thread does with its own answer, after the verdict. */
-enum rlk_late {
-    RLK_LATE_NOTHING,
-    /* Its row gets the token of the grant. */
-    RLK_LATE_RAISE,
-    /* Its row must go. */
-    RLK_LATE_RETRACT,
-    /* It may have a row that must go: that is tried later. */
-    RLK_LATE_OWE,
-    /* It is given the row that it lacks. */
-    RLK_LATE_TOP_UP
+/* What a member's thread does next with its job. */
+enum rlk_job_act {
+    RLK_JOB_LEAVE,
+    RLK_JOB_SEND,
+    /* The row that it has made gets the token of the grant. */
+    RLK_JOB_RAISE,
+    /* That row must go. */
+    RLK_JOB_RETRACT,
+    /* There may be such a row: it is removed later. */
+    RLK_JOB_OWE,
+    /* The member is given the row that it lacks. */
+    RLK_JOB_TOP_UP
 };
 
 static inline size_t rlk_members_in(unsigned set)
@@ -204,21 +222,17 @@ static inline size_t rlk_members_in(unsigned set)
 /* majority.c */
 /* Looks at the answers. It may be asked again until the verdict is neither OPEN nor RAISE. */
 void rlk_ballot_next(struct rlk_ballot *b, int64_t now_us);
-/* The member's thread has a job of it. Must it still be sent? */
-bool rlk_ballot_wants(const struct rlk_ballot *b, size_t member, int64_t now_us);
-/* The member has answered at that time. */
-enum rlk_late rlk_ballot_late(const struct rlk_ballot *b, size_t member, int64_t now_us);
-/* The same of a member that was asked to make a row for a renewed lease. */
-enum rlk_late rlk_claim_late(const struct rlk_answer *claim, int64_t until_us, int64_t now_us);
-/* The step was done, and has found or changed a row. */
-bool rlk_answer_found(const struct rlk_answer *answer);
-/* The token of the request's grant, by an answer to ACQUIRE. 0: it has none. */
-int64_t rlk_answer_token(const struct rlk_answer *answer);
+/* It is told when the member's thread comes to the job, and when it has its answer. */
+enum rlk_job_act rlk_job_next(const struct rlk_ballot *b, size_t member, bool answered,
+                              int64_t now_us);
 /* A lease of a member is longer than what its holder relies on: clocks may run at different rates.
  */
 int64_t rlk_quorum_lease(int64_t ttl_us);
 
-/* quorum_grant.c: the verdict on an ACQUIRE. */
+/* quorum_grant.c */
+/* The token of the request's grant, by an answer to ACQUIRE. 0: it has none. */
+int64_t rlk_answer_token(const struct rlk_answer *answer);
+/* The verdict on an ACQUIRE. */
 enum rlk_verdict rlk_grant_next(struct rlk_ballot *b, int64_t now_us);
 
 #endif

@@ -18,24 +18,6 @@ static int64_t reliable(int64_t left_us)
     return left_us > 1000 ? (left_us - 1000) / 1001 * 1000 : 0;
 }
 
-/* ---- one answer */
-
-bool rlk_answer_found(const struct rlk_answer *answer)
-{
-    return answer->class == RLK_DONE && (answer->has_row || answer->changed > 0);
-}
-
-int64_t rlk_answer_token(const struct rlk_answer *answer)
-{
-    const rowlock_value *cell = answer->row.value;
-    if (answer->class != RLK_DONE || !answer->has_row)
-        return 0;
-    if (cell[TOKEN].kind != ROWLOCK_NULL)
-        return cell[TOKEN].number;
-    bool ours = answer->row.count > ROW && cell[OURS].kind != ROWLOCK_NULL && cell[OURS].number;
-    return ours ? cell[ROW_TOKEN].number : 0;
-}
-
 /* ---- all answers */
 
 static void count(struct rlk_ballot *b)
@@ -192,7 +174,7 @@ void rlk_ballot_next(struct rlk_ballot *b, int64_t now_us)
         take_ends(b);
 }
 
-/* ---- answers that come later */
+/* ---- jobs of members */
 
 static bool is_granted(const struct rlk_ballot *b, int64_t now_us)
 {
@@ -202,38 +184,34 @@ static bool is_granted(const struct rlk_ballot *b, int64_t now_us)
 
 /* A member that is only slow joins a grant. The next renewal gives the row to one with more to
  * do. */
-bool rlk_ballot_wants(const struct rlk_ballot *b, size_t member, int64_t now_us)
+static bool is_wanted(const struct rlk_ballot *b, size_t member, int64_t now_us)
 {
-    if (b->must || b->tops_up || b->verdict == RLK_ROUND_OPEN)
-        return true;
     if (b->verdict == RLK_ROUND_RENEWED)
         return now_us < b->deadline_us;
-    return is_granted(b, now_us) && b->standing[member].waiting < BACKLOG;
+    return b->must || b->verdict == RLK_ROUND_OPEN ||
+           (is_granted(b, now_us) && b->standing[member].waiting < BACKLOG);
 }
 
 /* While the lease lasts, no other request can have had a majority. So the late row of an ACQUIRE
  * may join the grant. */
-enum rlk_late rlk_ballot_late(const struct rlk_ballot *b, size_t member, int64_t now_us)
+enum rlk_job_act rlk_job_next(const struct rlk_ballot *b, size_t member, bool answered,
+                              int64_t now_us)
 {
     const struct rlk_answer *answer = &b->answer[member];
-    int64_t token = rlk_answer_token(answer);
+    if (!answered && b->tops_up)
+        return RLK_JOB_TOP_UP;
+    if (!answered)
+        return is_wanted(b, member, now_us) ? RLK_JOB_SEND : RLK_JOB_LEAVE;
     if (b->verdict == RLK_ROUND_RENEWED && answer->class == RLK_DONE && !answer->has_row)
-        return RLK_LATE_TOP_UP;
+        return RLK_JOB_TOP_UP;
     if (b->step != RLK_STEP_ACQUIRE)
-        return RLK_LATE_NOTHING;
+        return RLK_JOB_LEAVE;
     if (answer->class == RLK_UNCERTAIN || answer->class == RLK_MISFIT)
-        return RLK_LATE_OWE;
+        return RLK_JOB_OWE;
+    int64_t token = rlk_answer_token(answer);
     if (token == 0 || b->verdict == RLK_ROUND_OPEN)
-        return RLK_LATE_NOTHING;
+        return RLK_JOB_LEAVE;
     if (!is_granted(b, now_us))
-        return RLK_LATE_RETRACT;
-    return token == b->token ? RLK_LATE_NOTHING : RLK_LATE_RAISE;
-}
-
-enum rlk_late rlk_claim_late(const struct rlk_answer *claim, int64_t until_us, int64_t now_us)
-{
-    int64_t token = rlk_answer_token(claim);
-    if (token > 0 && now_us < until_us)
-        return RLK_LATE_RAISE;
-    return token > 0 || claim->class == RLK_UNCERTAIN ? RLK_LATE_RETRACT : RLK_LATE_NOTHING;
+        return RLK_JOB_RETRACT;
+    return token == b->token ? RLK_JOB_LEAVE : RLK_JOB_RAISE;
 }

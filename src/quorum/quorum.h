@@ -106,9 +106,6 @@ void rlk_quorum_close(struct rlk_quorum *quorum);
 /* Sends a step and its values to the members whose bit is set. NULL: no memory. */
 struct rlk_round *rlk_round_begin(struct rlk_quorum *quorum, const struct rlk_ballot *like,
                                   const rowlock_value *in, unsigned members);
-/* The same, for a round whose answers are not waited for. */
-void rlk_round_send(struct rlk_quorum *quorum, const struct rlk_ballot *like,
-                    const rowlock_value *in, unsigned members);
 /* Waits for the machine's verdict. The answers that it knows may be read then. */
 enum rlk_verdict rlk_round_decide(struct rlk_round *round);
 /* Ends the caller's part. The answers are not valid after it. */
@@ -118,23 +115,13 @@ void rlk_round_leave(struct rlk_round *round);
 /* After the verdict: says in the call why there is no majority. */
 enum rlk_class rlk_round_failure(const struct rlk_round *round, struct rlk_call *call);
 
-/* member.c: the statements of a member's thread. */
-/* Sends it once. */
-enum rlk_class rlk_member_ask(struct rlk_member *m, struct rlk_ask *ask, struct rlk_call *call);
+/* member.c */
+/* In the thread of its member: sends a step once. */
 void rlk_member_send(struct rlk_member *m, enum rlk_step step, const rowlock_value *in,
                      int64_t deadline_us, struct rlk_answer *answer);
-/* Sends a step that cleans up. Returns whether it has changed something. */
+/* The same for a step that cleans up. */
 enum rlk_class rlk_member_clean(struct rlk_member *m, enum rlk_step step, const rowlock_value *in,
                                 bool *changed);
-/* Keeps a step for later, if the member cannot be reached now. */
-void rlk_member_owe(struct rlk_member *m, enum rlk_step step, const rowlock_value *in, size_t count,
-                    int64_t until_us);
-/* Sends what it owes, before anything else is claimed there: a row of an earlier request would keep
- * us out. False: the member cannot be reached. */
-bool rlk_member_pay(struct rlk_member *m);
-void rlk_member_forget_owed(struct rlk_member *m);
-
-/* marks.c */
 /* Why a member does not vote that may do so for all we know. */
 extern const char rlk_view_too_few[];
 /* Reads what a database knows about its quorum. The caller sets view->read_us when it has. */
@@ -149,7 +136,6 @@ enum rlk_class rlk_member_vote(struct rlk_member *m, struct rlk_call *call, int6
 void rlk_member_move_marks(struct rlk_member *m);
 void rlk_mark_write(char mark[RLK_MARK], const char *identity, uint32_t generation,
                     const char *random);
-bool rlk_mark_is_of(const char *mark, const char *identity);
 
 /* quorum_port.c */
 extern const struct rlk_port rlk_quorum_port;
@@ -161,6 +147,10 @@ extern const struct rlk_driver rlk_quorum_driver;
 enum rlk_class rlk_quorum_ask(struct rlk_quorum *quorum, struct rlk_call *call,
                               struct rlk_ask *ask);
 /* Gives an ask the row that is its answer. */
-enum rlk_class rlk_quorum_give(struct rlk_ask *ask, const rowlock_value *cells, size_t count);
+static inline enum rlk_class rlk_quorum_give(struct rlk_ask *ask, const rowlock_value *cells,
+                                             size_t count)
+{
+    return rlk_ask_take(ask, cells, count) < 0 ? RLK_MISFIT : RLK_DONE;
+}
 
 #endif

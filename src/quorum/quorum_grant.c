@@ -11,6 +11,17 @@
 /* A member that is at one job for so long hangs. */
 enum { HANGS_US = 1000000 };
 
+int64_t rlk_answer_token(const struct rlk_answer *answer)
+{
+    const rowlock_value *cell = answer->row.value;
+    if (answer->class != RLK_DONE || !answer->has_row)
+        return 0;
+    if (cell[TOKEN].kind != ROWLOCK_NULL)
+        return cell[TOKEN].number;
+    bool ours = answer->row.count > ROW && cell[OURS].kind != ROWLOCK_NULL && cell[OURS].number;
+    return ours ? cell[ROW_TOKEN].number : 0;
+}
+
 /* ---- while answers are missing */
 
 /* A member has refused, or could not decide: another request may be on its way. */

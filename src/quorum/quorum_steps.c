@@ -6,9 +6,13 @@
 
 #include <string.h>
 
-enum rlk_class rlk_quorum_give(struct rlk_ask *ask, const rowlock_value *cells, size_t count)
+/* Sends a step to members whose answers are not waited for. */
+static void send_only(struct rlk_quorum *quorum, const struct rlk_ballot *like,
+                      const rowlock_value *in, unsigned members)
 {
-    return rlk_ask_take(ask, cells, count) < 0 ? RLK_MISFIT : RLK_DONE;
+    struct rlk_round *round = members ? rlk_round_begin(quorum, like, in, members) : NULL;
+    if (round)
+        rlk_round_end(round);
 }
 
 /* Sends a step to all members, and waits for the verdict. NULL: no memory. */
@@ -62,8 +66,7 @@ static void clean_up(struct rlk_round *round, bool granted)
     const rowlock_value ticket[] = {in[NAME], in[REQUEST]};
     const rowlock_value row[] = {in[NAME], in[OWNER], in[REQUEST]};
     unsigned queue = in[TICKET].number ? 1u & ~round->ballot.found : 0;
-    rlk_round_send(round->quorum, &like, granted ? ticket : row,
-                   granted ? queue : round->ballot.found);
+    send_only(round->quorum, &like, granted ? ticket : row, granted ? queue : round->ballot.found);
 }
 
 /* The answer is that of one database. A grant of an earlier attempt comes with its row. */
@@ -130,7 +133,7 @@ static enum rlk_class hold(struct rlk_quorum *quorum, struct rlk_call *call, enu
         b->verdict == RLK_ROUND_FAILED ? rlk_round_failure(round, call) : RLK_DONE;
     const struct rlk_ballot like = {
         .step = step, .tops_up = true, .until_us = b->until_us, .ttl_us = b->ttl_us};
-    rlk_round_send(quorum, &like, values, b->verdict == RLK_ROUND_RENEWED ? b->missing : 0);
+    send_only(quorum, &like, values, b->verdict == RLK_ROUND_RENEWED ? b->missing : 0);
     rlk_round_end(round);
     return class;
 }

@@ -73,14 +73,6 @@ struct rlk_round *rlk_round_begin(struct rlk_quorum *quorum, const struct rlk_ba
     return round;
 }
 
-void rlk_round_send(struct rlk_quorum *quorum, const struct rlk_ballot *like,
-                    const rowlock_value *in, unsigned members)
-{
-    struct rlk_round *round = members ? rlk_round_begin(quorum, like, in, members) : NULL;
-    if (round)
-        rlk_round_end(round);
-}
-
 enum rlk_verdict rlk_round_decide(struct rlk_round *round)
 {
     struct rlk_quorum *quorum = round->quorum;

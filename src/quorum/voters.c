@@ -32,13 +32,6 @@ uint32_t rlk_mark_generation(const char *mark)
 
 /* ---- what the others know of a member */
 
-bool rlk_view_is_witness(const struct rlk_view *views, size_t i, size_t by)
-{
-    const struct rlk_view *own = &views[i], *its = &views[by];
-    return its->known && strcmp(its->quorum, own->quorum) == 0 &&
-           strcmp(its->mark[i], own->mark[i]) == 0;
-}
-
 /* The other one knows a newer mark of it, or a newer move of its mark. */
 static bool is_older(const struct rlk_view *own, const struct rlk_view *other)
 {

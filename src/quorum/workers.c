@@ -13,9 +13,53 @@ enum {
     REMOVE_US = 5000000,
     /* How long a release is tried again, whose lease is not known. */
     OWED_US = 600000000,
+    OWED_MOST = 1000,
     /* How long a close waits for the threads. */
     CLOSE_US = 250000
 };
+
+/* ---- what a member owes */
+
+static void owe(struct rlk_member *m, enum rlk_step step, const rowlock_value *in, size_t count,
+                int64_t until_us)
+{
+    struct rlk_owed *owed = m->owed_count < OWED_MOST ? rlk_alloc(sizeof *owed) : NULL;
+    if (!owed || !rlk_copies_take(&owed->in, in, count)) {
+        rlk_free(owed);
+        return;
+    }
+    owed->step = step;
+    owed->until_us = until_us;
+    struct rlk_owed **end = &m->owed;
+    while (*end)
+        end = &(*end)->next;
+    *end = owed;
+    m->owed_count++;
+}
+
+static void forget_first(struct rlk_member *m)
+{
+    struct rlk_owed *owed = m->owed;
+    m->owed = owed->next;
+    m->owed_count--;
+    rlk_copies_clear(&owed->in);
+    rlk_free(owed);
+}
+
+/* Before anything else is claimed there: a row of an earlier request would keep us out. False: the
+ * member cannot be reached. */
+static bool pay(struct rlk_member *m)
+{
+    for (; m->owed; forget_first(m)) {
+        enum rlk_class class = RLK_DONE;
+        bool changed;
+        if (rlk_now_us() < m->owed->until_us)
+            class = rlk_member_clean(m, m->owed->step, m->owed->in.value, &changed);
+        if (rlk_is_away(class) || class == RLK_CONTENTION || class == RLK_READONLY)
+            return false;
+    }
+    return true;
+}
 
 /* ---- after the verdict */
 
@@ -25,7 +69,7 @@ static void retract(struct rlk_member *m, const rowlock_value *request, bool now
     const rowlock_value in[] = {request[NAME], request[OWNER], request[REQUEST]};
     bool changed;
     if (!now || rlk_member_clean(m, RLK_STEP_RETRACT, in, &changed) != RLK_DONE)
-        rlk_member_owe(m, RLK_STEP_RETRACT, in, 3, rlk_now_us() + request[TTL].number);
+        owe(m, RLK_STEP_RETRACT, in, 3, rlk_now_us() + request[TTL].number);
 }
 
 static void raise_row(struct rlk_member *m, const rowlock_value *request, int64_t from, int64_t to,
@@ -45,12 +89,14 @@ static void raise_row(struct rlk_member *m, const rowlock_value *request, int64_
  * then may become the holder's row. */
 static void top_up(struct rlk_member *m, const struct rlk_ballot *b, const rowlock_value *renewed)
 {
-    char claimer[40];
-    struct rlk_answer claim = {0};
-    if (rlk_now_us() >= b->until_us || rlk_member_vote(m, &claim.call, b->until_us) != RLK_DONE ||
-        !rlk_member_pay(m))
-        return;
+    struct rlk_ballot claim = {
+        .step = RLK_STEP_ACQUIRE, .verdict = RLK_ROUND_GRANTED, .until_us = b->until_us};
+    struct rlk_answer *answer = &claim.answer[m->number];
     const rowlock_db *db = m->db;
+    char claimer[40];
+    if (rlk_now_us() >= b->until_us || rlk_member_vote(m, &answer->call, b->until_us) != RLK_DONE ||
+        !pay(m))
+        return;
     int64_t number = rlk_next_number(m->db), ttl_us = rlk_quorum_lease(b->ttl_us);
     snprintf(claimer, sizeof claimer, "top-up %" PRId64, number);
     const rowlock_value request[VALUES] = {renewed[NAME],         rowlock_int(0),
@@ -59,25 +105,13 @@ static void top_up(struct rlk_member *m, const struct rlk_ballot *b, const rowlo
                                            rowlock_int(db->pid),  rowlock_text(db->program),
                                            rowlock_text(""),      rowlock_int(0),
                                            rowlock_int(1),        rowlock_int(0)};
-    rlk_member_send(m, RLK_STEP_ACQUIRE, request, b->until_us, &claim);
-    enum rlk_late late = rlk_claim_late(&claim, b->until_us, rlk_now_us());
-    if (late == RLK_LATE_RAISE)
-        raise_row(m, request, rlk_answer_token(&claim), renewed[HELD_TOKEN].number, renewed[OWNER]);
-    else if (late == RLK_LATE_RETRACT)
+    rlk_member_send(m, RLK_STEP_ACQUIRE, request, b->until_us, answer);
+    enum rlk_job_act next = rlk_job_next(&claim, m->number, true, rlk_now_us());
+    if (next == RLK_JOB_RAISE)
+        raise_row(m, request, rlk_answer_token(answer), renewed[HELD_TOKEN].number, renewed[OWNER]);
+    else if (next != RLK_JOB_LEAVE)
         retract(m, request, true);
-    rlk_copies_clear(&claim.row);
-}
-
-static void come_late(struct rlk_member *m, const struct rlk_round *round, enum rlk_late late)
-{
-    const struct rlk_ballot *b = &round->ballot;
-    const rowlock_value *in = round->in.value;
-    if (late == RLK_LATE_RAISE)
-        raise_row(m, in, rlk_answer_token(&b->answer[m->number]), b->token, in[OWNER]);
-    else if (late == RLK_LATE_TOP_UP)
-        top_up(m, b, in);
-    else if (late != RLK_LATE_NOTHING)
-        retract(m, in, late == RLK_LATE_RETRACT);
+    rlk_copies_clear(&answer->row);
 }
 
 /* ---- jobs */
@@ -92,7 +126,7 @@ static void carry_out(struct rlk_member *m, struct rlk_round *round)
     if (step == RLK_STEP_LIFT)
         in.value[HELD_TOKEN] = rowlock_int(round->ballot.from[m->number]);
     answer->class = rlk_member_vote(m, &answer->call, deadline_us);
-    if (answer->class == RLK_DONE && !rlk_member_pay(m))
+    if (answer->class == RLK_DONE && !pay(m))
         answer->class = rlk_refuse(&answer->call, RLK_UNSENT, "it is still away");
     if (answer->class == RLK_DONE)
         rlk_member_send(m, step, in.value, deadline_us, answer);
@@ -102,7 +136,7 @@ static void carry_out(struct rlk_member *m, struct rlk_round *round)
         rlk_member_send(m, step, in.value, deadline_us, answer);
     }
     if (round->ballot.must && answer->class != RLK_DONE)
-        rlk_member_owe(m, step, in.value, in.count, rlk_now_us() + OWED_US);
+        owe(m, step, in.value, in.count, rlk_now_us() + OWED_US);
 }
 
 /* The others go on without this member. So it is told once, when that begins and when it ends. */
@@ -122,6 +156,21 @@ static void warn(struct rlk_member *m, const struct rlk_answer *answer)
         rlk_log(ROWLOCK_LOG_INFO, "member %zu of the quorum is back", m->number + 1);
 }
 
+static void act(struct rlk_member *m, struct rlk_round *round, enum rlk_job_act next)
+{
+    struct rlk_ballot *b = &round->ballot;
+    struct rlk_answer *answer = &b->answer[m->number];
+    const rowlock_value *in = round->in.value;
+    if (next == RLK_JOB_RAISE)
+        raise_row(m, in, rlk_answer_token(answer), b->token, in[OWNER]);
+    else if (next == RLK_JOB_TOP_UP)
+        top_up(m, b, in);
+    else if (next == RLK_JOB_SEND)
+        carry_out(m, round);
+    else if (next != RLK_JOB_LEAVE)
+        retract(m, in, next == RLK_JOB_RETRACT);
+}
+
 static void work_on(struct rlk_member *m, struct rlk_round *round)
 {
     struct rlk_ballot *b = &round->ballot;
@@ -131,27 +180,22 @@ static void work_on(struct rlk_member *m, struct rlk_round *round)
     /* After a close nothing is tried with a member that is away: the program may be ending, and
      * with it the client library that would connect. */
     bool ends = m->quorum->closing && m->standing.away;
-    bool wanted = !ends && rlk_ballot_wants(b, m->number, rlk_now_us());
+    enum rlk_job_act next = ends ? RLK_JOB_LEAVE : rlk_job_next(b, m->number, false, rlk_now_us());
     pthread_mutex_unlock(&m->quorum->mutex);
-    if (b->tops_up) {
-        if (wanted)
-            top_up(m, b, round->in.value);
-        return;
-    }
+    bool sends = next == RLK_JOB_SEND;
     answer->class = RLK_UNSENT;
-    if (wanted) {
-        carry_out(m, round);
+    act(m, round, next);
+    if (sends)
         warn(m, answer);
-    }
     pthread_mutex_lock(&m->quorum->mutex);
-    if (wanted)
+    if (sends)
         m->standing.away = !rlk_is_up(m->db);
-    enum rlk_late late = rlk_ballot_late(b, m->number, rlk_now_us());
+    next = rlk_job_next(b, m->number, true, rlk_now_us());
     answer->came = true;
     if (b->verdict == RLK_ROUND_OPEN)
         rlk_turn_post(&round->came);
     pthread_mutex_unlock(&m->quorum->mutex);
-    come_late(m, round, late);
+    act(m, round, next);
     if (answer->class == RLK_DONE)
         rlk_member_move_marks(m);
 }
@@ -213,7 +257,8 @@ static void *work(void *context)
     }
     /* A mark may have moved on since our last job. */
     rlk_member_move_marks(m);
-    rlk_member_forget_owed(m);
+    while (m->owed)
+        forget_first(m);
     rlk_use_in_thread(m->db->driver, false);
     leave(quorum);
     return NULL;
