@@ -143,9 +143,9 @@ enum rlk_verdict {
     RLK_ROUND_FAILED,
     /* Renewed until until_us. Members that lack the row get it (a top-up). */
     RLK_ROUND_RENEWED,
-    /* A majority has granted. Raise the rows of members in `found` and not in `level` to the token,
+    /* A majority has granted. Lift the rows of members in `found` and not in `level` to the token,
      * until as many as needed have it. Say which have it, and look again. */
-    RLK_ROUND_RAISE,
+    RLK_ROUND_LIFT,
     /* Granted with the token until until_us. */
     RLK_ROUND_GRANTED,
     /* The rows of `found` must go, and those of members that grant later. */
@@ -172,8 +172,8 @@ struct rlk_ballot {
     struct rlk_standing standing[RLK_MEMBERS_MOST];
     /* LIFT: the tokens that the members have now. */
     int64_t from[RLK_MEMBERS_MOST];
-    /* RELEASE: these have removed the row at an earlier attempt. After RAISE: these were raised. */
-    unsigned removed, raised;
+    /* RELEASE: these have removed the row at an earlier attempt. After LIFT: these were lifted. */
+    unsigned removed, lifted;
 
     /* out */
     enum rlk_verdict verdict;
@@ -202,7 +202,7 @@ enum rlk_job_act {
     RLK_JOB_LEAVE,
     RLK_JOB_SEND,
     /* The row that it has made gets the token of the grant. */
-    RLK_JOB_RAISE,
+    RLK_JOB_LIFT,
     /* That row must go. */
     RLK_JOB_RETRACT,
     /* There may be such a row: it is removed later. */
@@ -220,7 +220,7 @@ static inline size_t rlk_members_in(unsigned set)
 }
 
 /* majority.c */
-/* Looks at the answers. It may be asked again until the verdict is neither OPEN nor RAISE. */
+/* Looks at the answers. It may be asked again until the verdict is neither OPEN nor LIFT. */
 void rlk_ballot_next(struct rlk_ballot *b, int64_t now_us);
 /* It is told when the member's thread comes to the job, and when it has its answer. */
 enum rlk_job_act rlk_job_next(const struct rlk_ballot *b, size_t member, bool answered,

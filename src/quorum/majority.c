@@ -178,7 +178,7 @@ void rlk_ballot_next(struct rlk_ballot *b, int64_t now_us)
 
 static bool is_granted(const struct rlk_ballot *b, int64_t now_us)
 {
-    bool granted = b->verdict == RLK_ROUND_GRANTED || b->verdict == RLK_ROUND_RAISE;
+    bool granted = b->verdict == RLK_ROUND_GRANTED || b->verdict == RLK_ROUND_LIFT;
     return granted && now_us < b->until_us;
 }
 
@@ -213,5 +213,5 @@ enum rlk_job_act rlk_job_next(const struct rlk_ballot *b, size_t member, bool an
         return RLK_JOB_LEAVE;
     if (!is_granted(b, now_us))
         return RLK_JOB_RETRACT;
-    return token == b->token ? RLK_JOB_LEAVE : RLK_JOB_RAISE;
+    return token == b->token ? RLK_JOB_LEAVE : RLK_JOB_LIFT;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * A grant of a quorum. Each member that is free adds 1 to its counter and makes a row. The token is
  * the highest that one of a majority gave. It is granted only when a majority has the row at that
- * token: members below it are raised, by our own request's row only. Two grants share a member. So
+ * token: members below it are lifted, by our own request's row only. Two grants share a member. So
  * no two have the same token, and one that begins after another was returned has a higher one. This
  * needs no clock. */
 #include "quorum/ballot.h"
@@ -131,16 +131,16 @@ static enum rlk_verdict refuse(struct rlk_ballot *b)
 
 enum rlk_verdict rlk_grant_next(struct rlk_ballot *b, int64_t now_us)
 {
-    bool raises = b->verdict == RLK_ROUND_RAISE;
-    if (!raises && now_us < b->deadline_us && may_win(b, now_us))
+    bool lifts = b->verdict == RLK_ROUND_LIFT;
+    if (!lifts && now_us < b->deadline_us && may_win(b, now_us))
         return RLK_ROUND_OPEN;
-    if (!raises && rlk_members_in(b->found) >= b->need)
+    if (!lifts && rlk_members_in(b->found) >= b->need)
         take_grant(b);
-    size_t level = rlk_members_in(b->level | b->raised);
+    size_t level = rlk_members_in(b->level | b->lifted);
     if (level >= b->need)
         return RLK_ROUND_GRANTED;
     /* If that fails, the rows of members that have granted meanwhile must go too. */
-    if (raises || !b->level)
+    if (lifts || !b->level)
         return refuse(b);
-    return RLK_ROUND_RAISE;
+    return RLK_ROUND_LIFT;
 }

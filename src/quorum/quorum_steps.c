@@ -32,7 +32,7 @@ static struct rlk_round *decide(struct rlk_quorum *quorum, const struct rlk_call
 /* ---- acquiring */
 
 /* Returns the verdict after it. */
-static enum rlk_verdict raise_rows(struct rlk_round *round)
+static enum rlk_verdict lift_rows(struct rlk_round *round)
 {
     struct rlk_ballot *b = &round->ballot;
     struct rlk_ballot like = {.step = RLK_STEP_LIFT,
@@ -46,13 +46,13 @@ static enum rlk_verdict raise_rows(struct rlk_round *round)
     for (size_t i = 0; i < b->count; i++)
         like.from[i] = lower & 1u << i ? rlk_answer_token(&b->answer[i]) : 0;
     struct rlk_round *lift = lower ? rlk_round_begin(round->quorum, &like, values, lower) : NULL;
-    if (lift && b->verdict == RLK_ROUND_RAISE) {
+    if (lift && b->verdict == RLK_ROUND_LIFT) {
         rlk_round_decide(lift);
-        b->raised = lift->ballot.found;
+        b->lifted = lift->ballot.found;
     }
     if (lift)
         rlk_round_end(lift);
-    return b->verdict == RLK_ROUND_RAISE ? rlk_round_decide(round) : b->verdict;
+    return b->verdict == RLK_ROUND_LIFT ? rlk_round_decide(round) : b->verdict;
 }
 
 /* The first member removes our ticket when it grants. If the others have decided, it may not. The
@@ -94,7 +94,7 @@ static enum rlk_class acquire(struct rlk_quorum *quorum, struct rlk_call *call, 
     if (!round)
         return RLK_NOMEM;
     struct rlk_ballot *b = &round->ballot;
-    bool granted = b->verdict != RLK_ROUND_REFUSED && raise_rows(round) == RLK_ROUND_GRANTED;
+    bool granted = b->verdict != RLK_ROUND_REFUSED && lift_rows(round) == RLK_ROUND_GRANTED;
     clean_up(round, granted);
     if (granted)
         class = give_grant(b, ask);

@@ -72,8 +72,8 @@ static void retract(struct rlk_member *m, const rowlock_value *request, bool now
         owe(m, RLK_STEP_RETRACT, in, 3, rlk_now_us() + request[TTL].number);
 }
 
-static void raise_row(struct rlk_member *m, const rowlock_value *request, int64_t from, int64_t to,
-                      rowlock_value holder)
+static void lift(struct rlk_member *m, const rowlock_value *request, int64_t from, int64_t to,
+                 rowlock_value holder)
 {
     const rowlock_value in[] = {request[NAME],     request[OWNER],  request[REQUEST],
                                 rowlock_int(from), rowlock_int(to), holder};
@@ -107,8 +107,8 @@ static void top_up(struct rlk_member *m, const struct rlk_ballot *b, const rowlo
                                            rowlock_int(1),        rowlock_int(0)};
     rlk_member_send(m, RLK_STEP_ACQUIRE, request, b->until_us, answer);
     enum rlk_job_act next = rlk_job_next(&claim, m->number, true, rlk_now_us());
-    if (next == RLK_JOB_RAISE)
-        raise_row(m, request, rlk_answer_token(answer), renewed[HELD_TOKEN].number, renewed[OWNER]);
+    if (next == RLK_JOB_LIFT)
+        lift(m, request, rlk_answer_token(answer), renewed[HELD_TOKEN].number, renewed[OWNER]);
     else if (next != RLK_JOB_LEAVE)
         retract(m, request, true);
     rlk_copies_clear(&answer->row);
@@ -161,8 +161,8 @@ static void act(struct rlk_member *m, struct rlk_round *round, enum rlk_job_act 
     struct rlk_ballot *b = &round->ballot;
     struct rlk_answer *answer = &b->answer[m->number];
     const rowlock_value *in = round->in.value;
-    if (next == RLK_JOB_RAISE)
-        raise_row(m, in, rlk_answer_token(answer), b->token, in[OWNER]);
+    if (next == RLK_JOB_LIFT)
+        lift(m, in, rlk_answer_token(answer), b->token, in[OWNER]);
     else if (next == RLK_JOB_TOP_UP)
         top_up(m, b, in);
     else if (next == RLK_JOB_SEND)

@@ -45,4 +45,11 @@ is "only wait.o sleeps" \
     "$(undefined '(sleep|usleep|nanosleep|clock_nanosleep)' "${core[@]}" "${drivers[@]}" |
         grep -v '/wait\.o:')" ""
 
+# A machine says what comes next, and its caller does that. More machines are listed in tools/structure.
+machines=("$build"/src/quorum/{majority,quorum_grant,voters}.o)
+pure='(mem|str)[a-z]+|rlk_(grant_next|answer_token|view_vote)'
+of_compiler='__(gcov|asan|ubsan|tsan|stack_chk|sanitizer)\w*|_GLOBAL_OFFSET_TABLE_'
+is "the machines of a quorum call nothing that waits, reads a clock, draws, locks or sends" \
+    "$(undefined '.*' "${machines[@]}" | grep -vE ": ($pure|$of_compiler)\$")" ""
+
 done_testing

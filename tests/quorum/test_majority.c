@@ -81,7 +81,7 @@ enum { RACED = 99 };
 
 /* ---- a grant */
 
-enum { OPEN = RLK_ROUND_OPEN, RAISE = RLK_ROUND_RAISE, GRANTED = RLK_ROUND_GRANTED };
+enum { OPEN = RLK_ROUND_OPEN, LIFT = RLK_ROUND_LIFT, GRANTED = RLK_ROUND_GRANTED };
 enum { REFUSED = RLK_ROUND_REFUSED, FAILED = RLK_ROUND_FAILED, ENOUGH = RLK_ROUND_ENOUGH };
 enum { RENEWED = RLK_ROUND_RENEWED, LACKING = RLK_ROUND_LACKING };
 
@@ -96,11 +96,11 @@ static void test_grants(void)
     } rows[] = {
         {"one grant is no majority", 3, {7, HANGS, HANGS}, 0, OPEN, 0, 1, 0},
         {"equal tokens of a majority are a grant", 3, {7, HANGS, 7}, 0, GRANTED, 7, 5, 5},
-        {"a member that grants a higher one moves the token", 3, {9, 5, HANGS}, 0, RAISE, 9, 3, 1},
+        {"a member that grants a higher one moves the token", 3, {9, 5, HANGS}, 0, LIFT, 9, 3, 1},
         {"a third at the token makes a majority", 3, {9, 5, 9}, 0, GRANTED, 9, 7, 5},
         {"five members, two gone", 5, {4, AWAY, 4, AWAY, 4}, 0, GRANTED, 4, 21, 21},
         {"five members, three gone", 5, {4, AWAY, 4, AWAY, AWAY}, 0, REFUSED, 0, 5, 0},
-        {"five members, one has all of the token", 5, {4, 3, 5, 2, HANGS}, 0, RAISE, 5, 15, 4},
+        {"five members, one has all of the token", 5, {4, 3, 5, 2, HANGS}, 0, LIFT, 5, 15, 4},
         {"after two refusals no grant is possible",
          3,
          {REFUSES, REFUSES, HANGS},
@@ -133,27 +133,27 @@ static void test_grants(void)
     }
 }
 
-/* After RAISE, `late` answers, and `raised` have the token. */
-static void test_raising(void)
+/* After LIFT, `late` answers, and `lifted` have the token. */
+static void test_lifting(void)
 {
     static const struct {
         const char *what;
         int late;
-        unsigned raised;
+        unsigned lifted;
         int verdict;
         unsigned found;
     } rows[] = {
         {"it is granted when a majority has the token", HANGS, 2, GRANTED, 3},
-        {"a row that is gone cannot be raised: all rows go", HANGS, 0, REFUSED, 3},
+        {"a row that is gone cannot be lifted: all rows go", HANGS, 0, REFUSED, 3},
         {"a late grant does not count, and goes too", 9, 0, REFUSED, 7},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct rlk_ballot b = begin(RLK_STEP_ACQUIRE, 3, (int[]){9, 5, HANGS});
         rlk_ballot_next(&b, START);
         say(&b, 2, rows[i].late);
-        b.raised = rows[i].raised;
+        b.lifted = rows[i].lifted;
         rlk_ballot_next(&b, START + 1);
-        tap_ok((int)b.verdict == rows[i].verdict && b.found == rows[i].found, "raising: %s",
+        tap_ok((int)b.verdict == rows[i].verdict && b.found == rows[i].found, "lifting: %s",
                rows[i].what);
     }
 }
@@ -191,7 +191,7 @@ static void test_refusals(void)
 
 /* ---- jobs of members */
 
-enum { LEAVE = RLK_JOB_LEAVE, LIFT = RLK_JOB_RAISE, RETRACT = RLK_JOB_RETRACT };
+enum { LEAVE = RLK_JOB_LEAVE, JOINS = RLK_JOB_LIFT, RETRACT = RLK_JOB_RETRACT };
 enum { OWE = RLK_JOB_OWE, TOP_UP = RLK_JOB_TOP_UP, SEND = RLK_JOB_SEND };
 
 /* Members 1 and 2 have given `said`. The third answers later, or has not been sent the step. */
@@ -203,10 +203,10 @@ static void test_late(void)
         int said[2], late, at, next, sent;
     } rows[] = {
         {"a grant with the token stays", RLK_STEP_ACQUIRE, {7, 7}, 7, 0, LEAVE, SEND},
-        {"one with another token is raised", RLK_STEP_ACQUIRE, {7, 7}, 6, 0, LIFT, SEND},
-        {"also a higher one", RLK_STEP_ACQUIRE, {7, 7}, 8, LEASE - 1, LIFT, SEND},
+        {"one with another token is lifted", RLK_STEP_ACQUIRE, {7, 7}, 6, 0, JOINS, SEND},
+        {"also a higher one", RLK_STEP_ACQUIRE, {7, 7}, 8, LEASE - 1, JOINS, SEND},
         {"after the lease it goes", RLK_STEP_ACQUIRE, {7, 7}, 7, LEASE, RETRACT, LEAVE},
-        {"while others are raised it joins", RLK_STEP_ACQUIRE, {9, 5}, 6, 0, LIFT, SEND},
+        {"while others are lifted it joins", RLK_STEP_ACQUIRE, {9, 5}, 6, 0, JOINS, SEND},
         {"after a refusal it goes", RLK_STEP_ACQUIRE, {REFUSES, REFUSES}, 7, 0, RETRACT, LEAVE},
         {"a late refusal is nothing", RLK_STEP_ACQUIRE, {7, 7}, REFUSES, 0, LEAVE, SEND},
         {"a lost answer is owed",
@@ -438,7 +438,7 @@ static void test_moves(void)
 int main(void)
 {
     test_grants();
-    test_raising();
+    test_lifting();
     test_refusals();
     test_late();
     test_majorities();
