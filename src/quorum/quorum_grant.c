@@ -125,7 +125,7 @@ static enum rlk_verdict refuse(struct rlk_ballot *b)
 {
     size_t useless = b->count - rlk_members_in(b->found | b->missing);
     b->row = find_refusal(b);
-    b->raced = !b->row && useless <= b->count - b->need;
+    b->raced = useless <= b->count - b->need;
     return RLK_ROUND_REFUSED;
 }
 

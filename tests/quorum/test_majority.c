@@ -17,6 +17,7 @@ enum {
     BUSY = -6,
     NO_TABLES = -7,
     QUEUED = -8,
+    FOUND_AGAIN = -9,
     LACKS = 0
 };
 
@@ -35,6 +36,10 @@ static void put_grant(struct rlk_answer *answer, int said)
         cells[i] = rowlock_null();
     if (said > 0)
         cells[TOKEN] = rowlock_int(said);
+    if (said == FOUND_AGAIN) {
+        cells[OURS] = rowlock_int(1);
+        cells[ROW_TOKEN] = rowlock_int(7);
+    }
     if (said == REFUSES || said == OTHER_HOLDER) {
         cells[OURS] = rowlock_int(0);
         cells[ROW_OWNER] = rowlock_text(said == REFUSES ? "rival" : "another");
@@ -127,10 +132,15 @@ static void test_grants(void)
         bool same =
             b.token == rows[i].token && b.found == rows[i].found && b.level == rows[i].level;
         tap_ok((int)b.verdict == rows[i].verdict && same, "a grant: %s", rows[i].what);
-        if ((int)b.verdict != rows[i].verdict || !same)
-            tap_note("verdict %d token %lld found %u level %u", (int)b.verdict, (long long)b.token,
-                     b.found, b.level);
     }
+}
+
+static void test_found_again(void)
+{
+    struct rlk_ballot b = begin(RLK_STEP_ACQUIRE, 3, (int[]){7, FOUND_AGAIN, 7});
+    rlk_ballot_next(&b, START);
+    tap_ok(b.verdict == RLK_ROUND_GRANTED && b.token == 7 && b.row == &b.answer[1],
+           "a grant: the row of an earlier attempt counts, and the caller gets it");
 }
 
 /* After LIFT, `late` answers, and `lifted` have the token. */
@@ -183,6 +193,10 @@ static void test_refusals(void)
     b.standing[2].away = true;
     rlk_ballot_next(&b, START);
     tap_is_int(b.verdict, RLK_ROUND_REFUSED, "refused: a rival, and the last member is away");
+    b.standing[2] = (struct rlk_standing){.began_us = 1};
+    b.verdict = RLK_ROUND_OPEN;
+    rlk_ballot_next(&b, START + 1);
+    tap_is_int(b.verdict, RLK_ROUND_REFUSED, "or it has been at another job for a second");
     b = begin(RLK_STEP_ACQUIRE, 3, (int[]){BUSY, 7, HANGS});
     rlk_ballot_next(&b, START);
     tap_ok(b.verdict == RLK_ROUND_OPEN && b.look_us == START + 1000000,
@@ -225,6 +239,13 @@ static void test_late(void)
          TOP_UP,
          SEND},
         {"a late renewal is nothing", RLK_STEP_RENEW, {99000, 99000}, 99000, 0, LEAVE, SEND},
+        {"after the deadline it is not sent",
+         RLK_STEP_RENEW,
+         {99000, 99000},
+         AWAY,
+         END,
+         LEAVE,
+         LEAVE},
         {"a refused one gives nothing", RLK_STEP_RENEW, {LACKS, LACKS}, LACKS, 0, LEAVE, LEAVE},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -235,8 +256,6 @@ static void test_late(void)
         say(&b, 2, rows[i].late);
         int next = (int)rlk_job_next(&b, 2, true, START + rows[i].at);
         tap_ok(next == rows[i].next && sent == rows[i].sent, "late: %s", rows[i].what);
-        if (next != rows[i].next || sent != rows[i].sent)
-            tap_note("next %d, sent %d", next, sent);
     }
     struct rlk_ballot b = begin(RLK_STEP_ACQUIRE, 3, (int[]){7, 7, HANGS});
     rlk_ballot_next(&b, START);
@@ -303,10 +322,14 @@ static void test_hanging(void)
     b.standing[2].away = true;
     rlk_ballot_next(&b, START);
     tap_is_int(b.verdict, RLK_ROUND_FAILED, "the rest hangs: it is decided without it");
+    b.standing[2] = (struct rlk_standing){.waiting = 2};
+    rlk_ballot_next(&b, START);
+    tap_is_int(b.verdict, RLK_ROUND_FAILED, "so is one that has earlier jobs to do");
     b.answer[0].came = b.answer[1].came = false;
+    b.standing[0].away = b.standing[1].away = true;
     rlk_ballot_next(&b, START);
     tap_is_int(b.verdict, RLK_ROUND_OPEN, "but one answer is waited for");
-    b.answer[0].came = b.all = true;
+    b.answer[0].came = b.answer[1].came = b.all = true;
     rlk_ballot_next(&b, 2 * END);
     tap_ok(b.verdict == RLK_ROUND_OPEN && b.look_us == INT64_MAX,
            "and all, if the caller needs each answer");
@@ -373,6 +396,9 @@ static void test_votes(void)
     views[2].known = true;
     tap_is_int(rlk_view_vote(views, 3, 1), RLK_VOTE_YES, "with it member 2 votes");
     tap_is_int(rlk_view_vote(views, 3, 0), RLK_VOTE_RESTORED, "and member 1 does not");
+    views[2].quorum[0] = 'p';
+    tap_is_int(rlk_view_vote(views, 3, 0), RLK_VOTE_RESTORED, "also if one is of another quorum");
+    views[2].quorum[0] = 'q';
     views[0].quorum[0] = 'p';
     tap_is_int(rlk_view_vote(views, 3, 0), RLK_VOTE_STRANGER, "of another quorum: a stranger");
     make_views(views, 3);
@@ -380,9 +406,30 @@ static void test_votes(void)
     views[0].begun_us = START + 2;
     tap_is_int(rlk_view_vote(views, 3, 0), RLK_VOTE_RESTORED,
                "one that has forgotten a move that was read before does not vote");
+    make_views(views, 3);
+    memcpy(views[0].mark[0], "0123456789abcdef0000001frandom..", RLK_MARK);
+    memcpy(views[1].mark[0], "0123456789abcdef00000020random..", RLK_MARK);
+    tap_is_int(rlk_mark_generation(views[0].mark[0]), 31, "marks are numbered");
+    tap_ok(rlk_view_is_behind(views, 3, 0) && !rlk_view_is_behind(views, 3, 1),
+           "one with an older mark is behind");
     make_views(views, 5);
     views[0].known = views[1].known = false;
     tap_is_int(rlk_view_vote(views, 5, 2), RLK_VOTE_YES, "five members, two gone: the others vote");
+}
+
+/* Opening waits for members that may vote, whatever they answer. */
+static void test_opening(void)
+{
+    struct rlk_view views[3];
+    struct rlk_ballot b = begin(RLK_STEP_META, 3, (int[]){AWAY, HANGS, HANGS});
+    make_views(views, 3);
+    b.views = views;
+    rlk_ballot_next(&b, START);
+    tap_is_int(b.verdict, RLK_ROUND_ENOUGH, "a quorum is open when a majority may vote");
+    b.standing[1].away = b.standing[2].away = true;
+    views[0].known = views[1].known = false;
+    rlk_ballot_next(&b, START);
+    tap_is_int(b.verdict, RLK_ROUND_OPEN, "until then it waits for members that hang, too");
 }
 
 static void test_looking(void)
@@ -426,6 +473,8 @@ static void test_moves(void)
            "an old mark moves to the time of its member");
     tap_ok(!rlk_view_move(views, 0, 0, 90000000, 100000000, &move), "not twice in half a minute");
     tap_ok(!rlk_view_move(views, 0, 0, INT64_MAX, 100000000, &move), "not when the handle ends");
+    views[0].moved[0] = 39000000;
+    tap_ok(!rlk_view_move(views, 0, 0, 0, 100000000, &move), "not if another program has moved it");
     views[0].moved[0] = 50000000;
     tap_ok(rlk_view_move(views, 0, 0, 0, 100000000, &move) && move.to == 50000001,
            "it moves on although the clock was put back");
@@ -438,6 +487,7 @@ static void test_moves(void)
 int main(void)
 {
     test_grants();
+    test_found_again();
     test_lifting();
     test_refusals();
     test_late();
@@ -445,6 +495,7 @@ int main(void)
     test_hanging();
     test_leases();
     test_votes();
+    test_opening();
     test_looking();
     test_moves();
     return tap_done();
