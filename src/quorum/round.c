@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A round: one step on its way to all members, their answers, and the wait for a verdict on them. */
+ * A round: one step on its way to all members, and the wait for a verdict on their answers. */
 #include "quorum/quorum.h"
 
 #include <stdarg.h>

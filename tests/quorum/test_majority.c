@@ -8,18 +8,10 @@
 enum { MOST = RLK_MEMBERS_MOST, START = 1000000, END = 9000000, LEASE = 5000000 };
 
 /* What a member does: a number is the token that it grants, or what is left of a lease. */
-enum {
-    HANGS = -1,
-    AWAY = -2,
-    REFUSES = -3,
-    OTHER_HOLDER = -4,
-    LOSES_ANSWER = -5,
-    BUSY = -6,
-    NO_TABLES = -7,
-    QUEUED = -8,
-    FOUND_AGAIN = -9,
-    LACKS = 0
-};
+enum { LACKS, HANGS = -9, AWAY, LOST, BUSY, BARE };
+/* To an ACQUIRE: two holders that are in the way, others in the queue, the grant of an attempt
+ * before. BARE: it has no tables. */
+enum { NO = -4, OTHER, QUEUED, FOUND_AGAIN };
 
 static void put(struct rlk_answer *answer, const rowlock_value *cells, size_t count)
 {
@@ -40,9 +32,9 @@ static void put_grant(struct rlk_answer *answer, int said)
         cells[OURS] = rowlock_int(1);
         cells[ROW_TOKEN] = rowlock_int(7);
     }
-    if (said == REFUSES || said == OTHER_HOLDER) {
+    if (said == NO || said == OTHER) {
         cells[OURS] = rowlock_int(0);
-        cells[ROW_OWNER] = rowlock_text(said == REFUSES ? "rival" : "another");
+        cells[ROW_OWNER] = rowlock_text(said == NO ? "rival" : "another");
     }
     put(answer, cells, ROW_TOKEN + 1);
 }
@@ -52,11 +44,9 @@ static void say(struct rlk_ballot *b, size_t member, int said)
 {
     struct rlk_answer *answer = &b->answer[member];
     *answer = (struct rlk_answer){.came = said != HANGS};
-    answer->class = said == AWAY           ? RLK_UNSENT
-                    : said == LOSES_ANSWER ? RLK_UNCERTAIN
-                    : said == BUSY         ? RLK_CONTENTION
-                    : said == NO_TABLES    ? RLK_SCHEMA
-                                           : RLK_DONE;
+    if (said >= AWAY && said <= BARE)
+        answer->class =
+            (enum rlk_class[]){RLK_UNSENT, RLK_UNCERTAIN, RLK_CONTENTION, RLK_SCHEMA}[said - AWAY];
     if (answer->class != RLK_DONE || said == HANGS)
         return;
     if (b->step == RLK_STEP_ACQUIRE)
@@ -67,9 +57,9 @@ static void say(struct rlk_ballot *b, size_t member, int said)
             3);
 }
 
-static struct rlk_ballot begin(enum rlk_step step, size_t count, const int *said)
+static struct rlk_ballot begin(int step, size_t count, const int *said)
 {
-    struct rlk_ballot b = {.step = step,
+    struct rlk_ballot b = {.step = (enum rlk_step)step,
                            .count = count,
                            .need = rlk_majority(count),
                            .sent_us = START,
@@ -80,6 +70,7 @@ static struct rlk_ballot begin(enum rlk_step step, size_t count, const int *said
     return b;
 }
 
+enum { ACQUIRE = RLK_STEP_ACQUIRE, RENEW = RLK_STEP_RENEW, WITHDRAW = RLK_STEP_WITHDRAW };
 /* Of what class a failure is. */
 #define WHY(class) (100 + (class))
 enum { RACED = 99 };
@@ -101,33 +92,19 @@ static void test_grants(void)
     } rows[] = {
         {"one grant is no majority", 3, {7, HANGS, HANGS}, 0, OPEN, 0, 1, 0},
         {"equal tokens of a majority are a grant", 3, {7, HANGS, 7}, 0, GRANTED, 7, 5, 5},
-        {"a member that grants a higher one moves the token", 3, {9, 5, HANGS}, 0, LIFT, 9, 3, 1},
-        {"a third at the token makes a majority", 3, {9, 5, 9}, 0, GRANTED, 9, 7, 5},
+        {"a higher one moves the token", 3, {9, 5, HANGS}, 0, LIFT, 9, 3, 1},
+        {"a third at the token is enough", 3, {9, 5, 9}, 0, GRANTED, 9, 7, 5},
         {"five members, two gone", 5, {4, AWAY, 4, AWAY, 4}, 0, GRANTED, 4, 21, 21},
         {"five members, three gone", 5, {4, AWAY, 4, AWAY, AWAY}, 0, REFUSED, 0, 5, 0},
         {"five members, one has all of the token", 5, {4, 3, 5, 2, HANGS}, 0, LIFT, 5, 15, 4},
-        {"after two refusals no grant is possible",
-         3,
-         {REFUSES, REFUSES, HANGS},
-         0,
-         REFUSED,
-         0,
-         0,
-         0},
-        {"one refusal, one hangs", 3, {REFUSES, 7, HANGS}, 0, OPEN, 0, 2, 0},
-        {"one refusal, one hangs for a second", 3, {REFUSES, 7, HANGS}, START, REFUSED, 0, 2, 0},
-        {"without a rival a member that hangs is waited for",
-         3,
-         {7, HANGS, HANGS},
-         START,
-         OPEN,
-         0,
-         1,
-         0},
+        {"after two refusals there is none", 3, {NO, NO, HANGS}, 0, REFUSED, 0, 0, 0},
+        {"one refusal, one hangs", 3, {NO, 7, HANGS}, 0, OPEN, 0, 2, 0},
+        {"one refusal, one hangs for a second", 3, {NO, 7, HANGS}, START, REFUSED, 0, 2, 0},
+        {"without a rival it waits on", 3, {7, HANGS, HANGS}, START, OPEN, 0, 1, 0},
         {"until the deadline", 3, {7, HANGS, HANGS}, END, REFUSED, 0, 1, 0},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct rlk_ballot b = begin(RLK_STEP_ACQUIRE, rows[i].count, rows[i].said);
+        struct rlk_ballot b = begin(ACQUIRE, rows[i].count, rows[i].said);
         rlk_ballot_next(&b, START + rows[i].at);
         bool same =
             b.token == rows[i].token && b.found == rows[i].found && b.level == rows[i].level;
@@ -137,7 +114,7 @@ static void test_grants(void)
 
 static void test_found_again(void)
 {
-    struct rlk_ballot b = begin(RLK_STEP_ACQUIRE, 3, (int[]){7, FOUND_AGAIN, 7});
+    struct rlk_ballot b = begin(ACQUIRE, 3, (int[]){7, FOUND_AGAIN, 7});
     rlk_ballot_next(&b, START);
     tap_ok(b.verdict == RLK_ROUND_GRANTED && b.token == 7 && b.row == &b.answer[1],
            "a grant: the row of an earlier attempt counts, and the caller gets it");
@@ -158,7 +135,7 @@ static void test_lifting(void)
         {"a late grant does not count, and goes too", 9, 0, REFUSED, 7},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct rlk_ballot b = begin(RLK_STEP_ACQUIRE, 3, (int[]){9, 5, HANGS});
+        struct rlk_ballot b = begin(ACQUIRE, 3, (int[]){9, 5, HANGS});
         rlk_ballot_next(&b, START);
         say(&b, 2, rows[i].late);
         b.lifted = rows[i].lifted;
@@ -175,21 +152,21 @@ static void test_refusals(void)
         const char *what;
         int said[3], answer;
     } rows[] = {
-        {"the holder that most name is told", {OTHER_HOLDER, REFUSES, REFUSES}, 1},
-        {"one alone, if no one has granted", {AWAY, OTHER_HOLDER, AWAY}, 1},
-        {"not if another has granted: a race", {7, OTHER_HOLDER, REFUSES}, RACED},
-        {"the queue of the first", {QUEUED, 7, OTHER_HOLDER}, 0},
+        {"the holder that most name is told", {OTHER, NO, NO}, 1},
+        {"one alone, if no one has granted", {AWAY, OTHER, AWAY}, 1},
+        {"not if another has granted: a race", {7, OTHER, NO}, RACED},
+        {"the queue of the first", {QUEUED, 7, OTHER}, 0},
         {"an outage", {7, AWAY, AWAY}, WHY(RLK_UNSENT)},
-        {"a lost answer", {7, LOSES_ANSWER, AWAY}, WHY(RLK_UNCERTAIN)},
+        {"a lost answer", {7, LOST, AWAY}, WHY(RLK_UNCERTAIN)},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct rlk_ballot b = begin(RLK_STEP_ACQUIRE, 3, rows[i].said);
+        struct rlk_ballot b = begin(ACQUIRE, 3, rows[i].said);
         rlk_ballot_next(&b, END);
         int answer = b.row ? (int)(b.row - b.answer) : b.raced ? RACED : WHY((int)b.class);
         tap_is_int(b.verdict, RLK_ROUND_REFUSED, "refused: %s", rows[i].what);
         tap_is_int(answer, rows[i].answer, "and the answer says so");
     }
-    struct rlk_ballot b = begin(RLK_STEP_ACQUIRE, 3, (int[]){REFUSES, 7, HANGS});
+    struct rlk_ballot b = begin(ACQUIRE, 3, (int[]){NO, 7, HANGS});
     b.standing[2].away = true;
     rlk_ballot_next(&b, START);
     tap_is_int(b.verdict, RLK_ROUND_REFUSED, "refused: a rival, and the last member is away");
@@ -197,7 +174,7 @@ static void test_refusals(void)
     b.verdict = RLK_ROUND_OPEN;
     rlk_ballot_next(&b, START + 1);
     tap_is_int(b.verdict, RLK_ROUND_REFUSED, "or it has been at another job for a second");
-    b = begin(RLK_STEP_ACQUIRE, 3, (int[]){BUSY, 7, HANGS});
+    b = begin(ACQUIRE, 3, (int[]){BUSY, 7, HANGS});
     rlk_ballot_next(&b, START);
     tap_ok(b.verdict == RLK_ROUND_OPEN && b.look_us == START + 1000000,
            "a member that is busy with a rival: look again when the last one hangs");
@@ -213,40 +190,22 @@ static void test_late(void)
 {
     static const struct {
         const char *what;
-        enum rlk_step step;
+        int step;
         int said[2], late, at, next, sent;
     } rows[] = {
-        {"a grant with the token stays", RLK_STEP_ACQUIRE, {7, 7}, 7, 0, LEAVE, SEND},
-        {"one with another token is lifted", RLK_STEP_ACQUIRE, {7, 7}, 6, 0, JOINS, SEND},
-        {"also a higher one", RLK_STEP_ACQUIRE, {7, 7}, 8, LEASE - 1, JOINS, SEND},
-        {"after the lease it goes", RLK_STEP_ACQUIRE, {7, 7}, 7, LEASE, RETRACT, LEAVE},
-        {"while others are lifted it joins", RLK_STEP_ACQUIRE, {9, 5}, 6, 0, JOINS, SEND},
-        {"after a refusal it goes", RLK_STEP_ACQUIRE, {REFUSES, REFUSES}, 7, 0, RETRACT, LEAVE},
-        {"a late refusal is nothing", RLK_STEP_ACQUIRE, {7, 7}, REFUSES, 0, LEAVE, SEND},
-        {"a lost answer is owed",
-         RLK_STEP_ACQUIRE,
-         {REFUSES, REFUSES},
-         LOSES_ANSWER,
-         0,
-         OWE,
-         LEAVE},
-        {"before the verdict it is counted", RLK_STEP_ACQUIRE, {7, HANGS}, 7, 0, LEAVE, SEND},
-        {"a row that lacks at a renewal is given",
-         RLK_STEP_RENEW,
-         {99000, 99000},
-         LACKS,
-         0,
-         TOP_UP,
-         SEND},
-        {"a late renewal is nothing", RLK_STEP_RENEW, {99000, 99000}, 99000, 0, LEAVE, SEND},
-        {"after the deadline it is not sent",
-         RLK_STEP_RENEW,
-         {99000, 99000},
-         AWAY,
-         END,
-         LEAVE,
-         LEAVE},
-        {"a refused one gives nothing", RLK_STEP_RENEW, {LACKS, LACKS}, LACKS, 0, LEAVE, LEAVE},
+        {"a grant with the token stays", ACQUIRE, {7, 7}, 7, 0, LEAVE, SEND},
+        {"one with another token is lifted", ACQUIRE, {7, 7}, 6, 0, JOINS, SEND},
+        {"also a higher one", ACQUIRE, {7, 7}, 8, LEASE - 1, JOINS, SEND},
+        {"after the lease it goes", ACQUIRE, {7, 7}, 7, LEASE, RETRACT, LEAVE},
+        {"while others are lifted it joins", ACQUIRE, {9, 5}, 6, 0, JOINS, SEND},
+        {"after a refusal it goes", ACQUIRE, {NO, NO}, 7, 0, RETRACT, LEAVE},
+        {"a late refusal is nothing", ACQUIRE, {7, 7}, NO, 0, LEAVE, SEND},
+        {"a lost answer is owed", ACQUIRE, {NO, NO}, LOST, 0, OWE, LEAVE},
+        {"before the verdict it is counted", ACQUIRE, {7, HANGS}, 7, 0, LEAVE, SEND},
+        {"a row that lacks is given", RENEW, {9, 9}, LACKS, 0, TOP_UP, SEND},
+        {"a late renewal is nothing", RENEW, {9, 9}, 9, 0, LEAVE, SEND},
+        {"after the deadline it is not sent", RENEW, {9, 9}, AWAY, END, LEAVE, LEAVE},
+        {"a refused one gives nothing", RENEW, {LACKS, LACKS}, LACKS, 0, LEAVE, LEAVE},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         int said[3] = {rows[i].said[0], rows[i].said[1], HANGS};
@@ -257,7 +216,7 @@ static void test_late(void)
         int next = (int)rlk_job_next(&b, 2, true, START + rows[i].at);
         tap_ok(next == rows[i].next && sent == rows[i].sent, "late: %s", rows[i].what);
     }
-    struct rlk_ballot b = begin(RLK_STEP_ACQUIRE, 3, (int[]){7, 7, HANGS});
+    struct rlk_ballot b = begin(ACQUIRE, 3, (int[]){7, 7, HANGS});
     rlk_ballot_next(&b, START);
     b.standing[2].waiting = 16;
     tap_is_int(rlk_job_next(&b, 2, false, START), LEAVE, "late: who has fallen behind stays out");
@@ -271,37 +230,27 @@ static void test_majorities(void)
 {
     static const struct {
         const char *what;
-        enum rlk_step step;
+        int step;
         size_t count;
         int said[MOST], at, verdict;
     } rows[] = {
         {"one is no majority", RLK_STEP_VERIFY, 3, {1, HANGS, HANGS}, 0, OPEN},
         {"two are", RLK_STEP_VERIFY, 3, {1, HANGS, 1}, 0, ENOUGH},
-        {"two of five are not", RLK_STEP_RENEW, 5, {1, 1, AWAY, AWAY, HANGS}, 0, OPEN},
-        {"three of five are", RLK_STEP_RENEW, 5, {1, 1, AWAY, AWAY, 1}, 0, RENEWED},
-        {"two that lack it", RLK_STEP_RENEW, 3, {LACKS, 1, LACKS}, 0, LACKING},
-        {"one lacks it, one is away", RLK_STEP_RENEW, 3, {LACKS, 1, AWAY}, 0, WHY(RLK_UNSENT)},
-        {"two away", RLK_STEP_RENEW, 3, {1, AWAY, AWAY}, 0, WHY(RLK_UNSENT)},
+        {"two of five are not", RENEW, 5, {1, 1, AWAY, AWAY, HANGS}, 0, OPEN},
+        {"three of five are", RENEW, 5, {1, 1, AWAY, AWAY, 1}, 0, RENEWED},
+        {"two that lack it", RENEW, 3, {LACKS, 1, LACKS}, 0, LACKING},
+        {"one lacks it, one is away", RENEW, 3, {LACKS, 1, AWAY}, 0, WHY(RLK_UNSENT)},
+        {"two away", RENEW, 3, {1, AWAY, AWAY}, 0, WHY(RLK_UNSENT)},
         {"the deadline", RLK_STEP_RELEASE, 3, {1, HANGS, HANGS}, END, WHY(RLK_UNCERTAIN)},
-        {"a lost answer", RLK_STEP_RENEW, 3, {1, LOSES_ANSWER, AWAY}, 0, WHY(RLK_UNCERTAIN)},
-        {"no tables in two", RLK_STEP_RENEW, 3, {NO_TABLES, AWAY, NO_TABLES}, 0, WHY(RLK_SCHEMA)},
-        {"no tables, one away", RLK_STEP_RENEW, 3, {NO_TABLES, AWAY, 1}, 0, WHY(RLK_UNSENT)},
-        {"one is busy", RLK_STEP_RENEW, 3, {BUSY, 1, NO_TABLES}, 0, WHY(RLK_CONTENTION)},
-        {"in another order", RLK_STEP_RENEW, 3, {NO_TABLES, 1, BUSY}, 0, WHY(RLK_CONTENTION)},
-        {"one busy, one away", RLK_STEP_RENEW, 3, {BUSY, AWAY, 1}, 0, WHY(RLK_CONTENTION)},
-        {"two without tables, one busy",
-         RLK_STEP_RENEW,
-         3,
-         {NO_TABLES, NO_TABLES, BUSY},
-         0,
-         WHY(RLK_SCHEMA)},
-        {"any answer of a majority ends a withdrawal",
-         RLK_STEP_WITHDRAW,
-         3,
-         {1, LACKS, HANGS},
-         0,
-         ENOUGH},
-        {"one answer does not", RLK_STEP_WITHDRAW, 3, {1, AWAY, HANGS}, 0, OPEN},
+        {"a lost answer", RENEW, 3, {1, LOST, AWAY}, 0, WHY(RLK_UNCERTAIN)},
+        {"no tables in two", RENEW, 3, {BARE, AWAY, BARE}, 0, WHY(RLK_SCHEMA)},
+        {"no tables, one away", RENEW, 3, {BARE, AWAY, 1}, 0, WHY(RLK_UNSENT)},
+        {"one is busy", RENEW, 3, {BUSY, 1, BARE}, 0, WHY(RLK_CONTENTION)},
+        {"in another order", RENEW, 3, {BARE, 1, BUSY}, 0, WHY(RLK_CONTENTION)},
+        {"one busy, one away", RENEW, 3, {BUSY, AWAY, 1}, 0, WHY(RLK_CONTENTION)},
+        {"two without tables, one busy", RENEW, 3, {BARE, BARE, BUSY}, 0, WHY(RLK_SCHEMA)},
+        {"a withdrawal: any answer of two", WITHDRAW, 3, {1, LACKS, HANGS}, 0, ENOUGH},
+        {"one answer does not", WITHDRAW, 3, {1, AWAY, HANGS}, 0, OPEN},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct rlk_ballot b = begin(rows[i].step, rows[i].count, rows[i].said);
@@ -318,7 +267,7 @@ static void test_majorities(void)
 /* A renewal does not wait for a member that is known to hang. */
 static void test_hanging(void)
 {
-    struct rlk_ballot b = begin(RLK_STEP_RENEW, 3, (int[]){1, LACKS, HANGS});
+    struct rlk_ballot b = begin(RENEW, 3, (int[]){1, LACKS, HANGS});
     b.standing[2].away = true;
     rlk_ballot_next(&b, START);
     tap_is_int(b.verdict, RLK_ROUND_FAILED, "the rest hangs: it is decided without it");
@@ -337,7 +286,7 @@ static void test_hanging(void)
 
 static void test_leases(void)
 {
-    struct rlk_ballot b = begin(RLK_STEP_RENEW, 3, (int[]){3003007, HANGS, 2003005});
+    struct rlk_ballot b = begin(RENEW, 3, (int[]){3003007, HANGS, 2003005});
     rlk_ballot_next(&b, START);
     tap_is_int(b.left_us, 2000000, "the lease is the second longest, less a thousandth and 1 ms");
     tap_is_int(b.until_us, START + 2000000, "from before it was sent");
@@ -358,7 +307,7 @@ static void test_leases(void)
     say(&b, 1, 1003005);
     rlk_ballot_next(&b, START);
     tap_ok(b.left_us == 2000000 && !b.at_risk, "an older row in one member costs nothing");
-    b = begin(RLK_STEP_RENEW, 5, (int[]){5005000, 4005000, AWAY, AWAY, 3004000});
+    b = begin(RENEW, 5, (int[]){5005000, 4005000, AWAY, AWAY, 3004000});
     rlk_ballot_next(&b, START);
     tap_ok(b.left_us == 3000000 && b.at_risk, "of five without two it is the shortest, at risk");
 }
