@@ -8,7 +8,7 @@
 enum { MOST = RLK_MEMBERS_MOST, START = 1000000, END = 9000000, LEASE = 5000000 };
 
 /* What a member does: a number is the token that it grants, or what is left of a lease. */
-enum { LACKS, HANGS = -9, AWAY, LOST, BUSY, BARE };
+enum { LACKS, HANGS = -10, AWAY, LOST, BUSY, STANDBY, BARE };
 /* To an ACQUIRE: two holders that are in the way, others in the queue, the grant of an attempt
  * before. BARE: it has no tables. */
 enum { NO = -4, OTHER, QUEUED, FOUND_AGAIN };
@@ -45,8 +45,8 @@ static void say(struct rlk_ballot *b, size_t member, int said)
     struct rlk_answer *answer = &b->answer[member];
     *answer = (struct rlk_answer){.came = said != HANGS};
     if (said >= AWAY && said <= BARE)
-        answer->class =
-            (enum rlk_class[]){RLK_UNSENT, RLK_UNCERTAIN, RLK_CONTENTION, RLK_SCHEMA}[said - AWAY];
+        answer->class = (enum rlk_class[]){RLK_UNSENT, RLK_UNCERTAIN, RLK_CONTENTION, RLK_STANDBY,
+                                           RLK_SCHEMA}[said - AWAY];
     if (answer->class != RLK_DONE || said == HANGS)
         return;
     if (b->step == RLK_STEP_ACQUIRE)
@@ -241,6 +241,7 @@ static void test_majorities(void)
         {"two that lack it", RENEW, 3, {LACKS, 1, LACKS}, 0, LACKING},
         {"one lacks it, one is away", RENEW, 3, {LACKS, 1, AWAY}, 0, WHY(RLK_UNSENT)},
         {"two away", RENEW, 3, {1, AWAY, AWAY}, 0, WHY(RLK_UNSENT)},
+        {"two that take no writes", RENEW, 3, {STANDBY, 1, STANDBY}, 0, WHY(RLK_UNSENT)},
         {"the deadline", RLK_STEP_RELEASE, 3, {1, HANGS, HANGS}, END, WHY(RLK_UNCERTAIN)},
         {"a lost answer", RENEW, 3, {1, LOST, AWAY}, 0, WHY(RLK_UNCERTAIN)},
         {"no tables in two", RENEW, 3, {BARE, AWAY, BARE}, 0, WHY(RLK_SCHEMA)},
