@@ -17,45 +17,25 @@ struct handle {
 
 /* ---- the connection */
 
-static size_t count_voters(struct rlk_quorum *quorum)
-{
-    struct rlk_call ignored = {0};
-    size_t voters = 0;
-    pthread_mutex_lock(&quorum->mutex);
-    for (size_t i = 0; i < quorum->count; i++)
-        voters += rlk_view_judge(quorum->view, quorum->count, i, &ignored) == RLK_DONE;
-    pthread_mutex_unlock(&quorum->mutex);
-    return voters;
-}
-
-static void take_identity(struct handle *h)
-{
-    struct rlk_call ignored = {0};
-    pthread_mutex_lock(&h->quorum->mutex);
-    for (size_t i = 0; i < h->quorum->count; i++)
-        if (rlk_view_judge(h->quorum->view, h->quorum->count, i, &ignored) == RLK_DONE)
-            memcpy(h->identity, h->quorum->view[i].quorum, sizeof h->identity);
-    pthread_mutex_unlock(&h->quorum->mutex);
-}
-
 static enum rlk_class quorum_open(rowlock_db *db, struct rlk_call *call, struct rlk_hello *hello)
 {
     struct handle *h = db->conn;
+    struct rlk_quorum *quorum = h->quorum = db->quorum;
     (void)hello;
-    h->quorum = db->quorum;
-    struct rlk_round like = {.step = RLK_STEP_META, .deadline_us = call->deadline_us};
-    struct rlk_round *round = rlk_round_begin(h->quorum, &like, ~0u);
+    /* Which members may vote is known when a majority of them is reached. */
+    const struct rlk_ballot like = {
+        .step = RLK_STEP_META, .deadline_us = call->deadline_us, .views = quorum->view};
+    struct rlk_round *round = rlk_round_begin(quorum, &like, NULL, ~0u);
     if (!round)
         return RLK_NOMEM;
-    /* Which members may vote is known when a majority of them is reached. */
-    bool enough;
-    do
-        enough = count_voters(h->quorum) >= h->quorum->majority;
-    while (!enough && rlk_round_wait(round));
-    enum rlk_class class = enough ? RLK_DONE : rlk_quorum_failure(round, call);
-    rlk_round_end(round, RLK_ROUND_OVER);
-    if (class == RLK_DONE)
-        take_identity(h);
+    bool enough = rlk_round_decide(round) == RLK_ROUND_ENOUGH;
+    enum rlk_class class = enough ? RLK_DONE : rlk_round_failure(round, call);
+    rlk_round_end(round);
+    pthread_mutex_lock(&quorum->mutex);
+    for (size_t i = 0; i < quorum->count && enough; i++)
+        if (rlk_view_vote(quorum->view, quorum->count, i) == RLK_VOTE_YES)
+            memcpy(h->identity, quorum->view[i].quorum, sizeof h->identity);
+    pthread_mutex_unlock(&quorum->mutex);
     return class;
 }
 
@@ -82,12 +62,6 @@ static const char no_guard[] =
 /* ---- the queue, on the first member */
 
 /* While the first member is away there is no queue. Waiters look, as they do without wake-ups. */
-static enum rlk_class no_queue(struct rlk_ask *ask)
-{
-    const rowlock_value first[] = {rowlock_int(1), rowlock_int(0), rowlock_null()};
-    return ask->step == RLK_STEP_ENQUEUE ? rlk_quorum_give(ask, first, 3) : RLK_DONE;
-}
-
 static enum rlk_class send_hint(struct handle *h, struct rlk_ask *ask)
 {
     rowlock_db *db = h->quorum->queue;
@@ -106,8 +80,11 @@ static enum rlk_class send_hint(struct handle *h, struct rlk_ask *ask)
     bool sent = class == RLK_DONE && result == ROWLOCK_OK;
     if (ask->step == RLK_STEP_ENQUEUE)
         h->quorum->queued = sent;
+    if (!sent && ask->step == RLK_STEP_ENQUEUE)
+        return rlk_quorum_give(
+            ask, (rowlock_value[]){rowlock_int(1), rowlock_int(0), rowlock_null()}, 3);
     if (!sent)
-        return no_queue(ask);
+        return RLK_DONE;
     ask->rows = hint.rows;
     ask->changed = hint.changed;
     return RLK_DONE;
@@ -154,19 +131,14 @@ static enum rlk_class ask_step(struct handle *h, struct rlk_call *call, struct r
     case RLK_STEP_META:
         return give_meta(h, ask);
     case RLK_STEP_ACQUIRE:
-        return rlk_quorum_acquire(h->quorum, call, ask);
     case RLK_STEP_RENEW:
     case RLK_STEP_RENEW_ALL:
-        return rlk_quorum_renew(h->quorum, call, ask);
     case RLK_STEP_LAST:
-        return rlk_quorum_last(h->quorum, call, ask);
     case RLK_STEP_VERIFY:
-        return rlk_quorum_verify(h->quorum, call, ask);
     case RLK_STEP_RELEASE:
     case RLK_STEP_WITHDRAW:
-        return rlk_quorum_remove(h->quorum, call, ask);
     case RLK_STEP_LIST:
-        return rlk_quorum_forward(h->quorum, call, ask);
+        return rlk_quorum_ask(h->quorum, call, ask);
     case RLK_STEP_ENQUEUE:
     case RLK_STEP_LEAVE:
     case RLK_STEP_CYCLE:

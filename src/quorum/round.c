@@ -1,27 +1,20 @@
 /* SPDX-License-Identifier: MIT
- * A round: one step on its way to all members, and their answers. */
-#include "quorum/acquire_cells.h"
+ * A round: one step on its way to all members, and the wait for a verdict on their answers. */
 #include "quorum/quorum.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
 
 /* So many jobs wait for one member at most. One that hangs gets no more. */
 enum { JOBS_MOST = 4096 };
-
-int64_t rlk_quorum_lease(int64_t ttl_us)
-{
-    return ttl_us + ttl_us / 1000 + 1000;
-}
-
-int64_t rlk_quorum_reliable(int64_t left_us)
-{
-    return left_us > 1000 ? (left_us - 1000) / 1001 * 1000 : 0;
-}
 
 void rlk_round_leave(struct rlk_round *round)
 {
     if (--round->users > 0)
         return;
     for (size_t i = 0; i < round->quorum->count; i++)
-        rlk_copies_clear(&round->answer[i].row);
+        rlk_copies_clear(&round->ballot.answer[i].row);
     rlk_copies_clear(&round->in);
     sem_destroy(&round->came.posted);
     rlk_free(round);
@@ -30,8 +23,8 @@ void rlk_round_leave(struct rlk_round *round)
 static void enter_job(struct rlk_member *member, struct rlk_round *round)
 {
     struct rlk_job *job = &round->job[member->number];
-    struct rlk_answer *answer = &round->answer[member->number];
-    if (member->waiting >= JOBS_MOST) {
+    struct rlk_answer *answer = &round->ballot.answer[member->number];
+    if (member->standing.waiting >= JOBS_MOST) {
         answer->came = true;
         answer->class = rlk_refuse(&answer->call, RLK_UNSENT, "the member hangs");
         return;
@@ -40,119 +33,151 @@ static void enter_job(struct rlk_member *member, struct rlk_round *round)
     job->round = round;
     *member->end = job;
     member->end = &job->next;
-    member->waiting++;
+    member->standing.waiting++;
     sem_post(&member->go);
 }
 
-struct rlk_round *rlk_round_begin(struct rlk_quorum *quorum, const struct rlk_round *like,
-                                  unsigned members)
+/* What members have removed at an earlier attempt of this release counts. */
+static void note_release(struct rlk_releasing *r, const rowlock_value *in)
+{
+    if (r->token != in[HELD_TOKEN].number || strcmp(r->name, in[NAME].text) != 0)
+        *r = (struct rlk_releasing){.token = in[HELD_TOKEN].number};
+    rlk_copy_text(r->name, sizeof r->name, in[NAME].text, in[NAME].length);
+}
+
+struct rlk_round *rlk_round_begin(struct rlk_quorum *quorum, const struct rlk_ballot *like,
+                                  const rowlock_value *in, unsigned members)
 {
     struct rlk_round *round = rlk_alloc(sizeof *round);
-    if (!round)
-        return NULL;
-    *round = *like;
-    round->quorum = quorum;
-    round->users = 1;
-    if (!rlk_copies_take(&round->in, like->in.value, like->in.count)) {
+    if (!round || !rlk_copies_take(&round->in, in, rlk_count_values(like->step))) {
         rlk_free(round);
         return NULL;
     }
+    struct rlk_ballot *b = &round->ballot;
+    *b = *like;
+    b->count = quorum->count;
+    b->need = like->need ? like->need : rlk_majority(quorum->count);
+    b->sent_us = rlk_now_us();
+    round->quorum = quorum;
+    round->users = 1;
     rlk_turn_init(&round->came);
-    round->sent_us = rlk_now_us();
     pthread_mutex_lock(&quorum->mutex);
+    if (b->step == RLK_STEP_RELEASE)
+        note_release(&quorum->releasing, in);
     for (size_t i = 0; i < quorum->count; i++)
         if (members & 1u << i)
             enter_job(&quorum->member[i], round);
         else
-            round->answer[i] = (struct rlk_answer){.came = true, .class = RLK_UNSENT};
+            b->answer[i] = (struct rlk_answer){.came = true, .class = RLK_UNSENT};
     pthread_mutex_unlock(&quorum->mutex);
     return round;
 }
 
-static size_t count_answers(struct rlk_round *round)
+enum rlk_verdict rlk_round_decide(struct rlk_round *round)
 {
-    size_t came = 0;
-    pthread_mutex_lock(&round->quorum->mutex);
-    for (size_t i = 0; i < round->quorum->count; i++)
-        came += round->answer[i].came;
-    pthread_mutex_unlock(&round->quorum->mutex);
-    return came;
-}
-
-bool rlk_round_wait(struct rlk_round *round)
-{
-    return rlk_round_wait_until(round, round->forward ? INT64_MAX : round->deadline_us);
-}
-
-bool rlk_round_wait_until(struct rlk_round *round, int64_t until_us)
-{
-    size_t before = round->seen;
+    struct rlk_quorum *quorum = round->quorum;
+    struct rlk_ballot *b = &round->ballot;
     for (;;) {
-        round->seen = count_answers(round);
-        if (round->seen > before)
-            return true;
-        if (before == round->quorum->count || !rlk_wait_turn(&round->came, until_us))
-            return false;
+        pthread_mutex_lock(&quorum->mutex);
+        for (size_t i = 0; i < quorum->count; i++)
+            b->standing[i] = quorum->member[i].standing;
+        b->removed = b->step == RLK_STEP_RELEASE ? quorum->releasing.removed : 0;
+        rlk_ballot_next(b, rlk_now_us());
+        enum rlk_verdict verdict = b->verdict;
+        int64_t look_us = b->look_us;
+        /* It is not sent again. */
+        if (b->step == RLK_STEP_RELEASE &&
+            (verdict == RLK_ROUND_ENOUGH || verdict == RLK_ROUND_LACKING))
+            quorum->releasing.token = 0;
+        pthread_mutex_unlock(&quorum->mutex);
+        if (verdict != RLK_ROUND_OPEN)
+            return verdict;
+        rlk_wait_turn(&round->came, look_us);
     }
 }
 
-void rlk_round_end(struct rlk_round *round, enum rlk_verdict verdict)
+void rlk_round_end(struct rlk_round *round)
 {
     struct rlk_quorum *quorum = round->quorum;
     pthread_mutex_lock(&quorum->mutex);
-    round->verdict = verdict;
+    if (round->ballot.verdict == RLK_ROUND_OPEN)
+        round->ballot.verdict = RLK_ROUND_FAILED;
     rlk_round_leave(round);
     pthread_mutex_unlock(&quorum->mutex);
 }
 
-/* ---- answers */
+/* ---- why there is no majority */
 
-bool rlk_answer_done(const struct rlk_answer *answer)
+/* NULL: the member has done the step. What came after the verdict is not looked at. */
+static const char *reason_of(const struct rlk_round *round, size_t i)
 {
-    return answer->came && answer->class == RLK_DONE;
+    const struct rlk_answer *answer = &round->ballot.answer[i];
+    if (!(round->ballot.came & 1u << i))
+        return "it has not answered in time";
+    if (answer->class == RLK_DONE)
+        return NULL;
+    return answer->call.text[0] ? answer->call.text : "it gave no reason";
 }
 
-bool rlk_answer_found(const struct rlk_answer *answer)
+static void add(char text[512], const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void add(char text[512], const char *format, ...)
 {
-    return answer->class == RLK_DONE && (answer->has_row || answer->changed > 0);
+    size_t used = strlen(text);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text + used, 512 - used, format, arguments);
+    va_end(arguments);
 }
 
-int64_t rlk_answer_token(const struct rlk_answer *answer)
+/* "2 of the 3 members of the quorum cannot be reached" */
+static void add_counts(char text[512], const struct rlk_ballot *b, unsigned failed, unsigned told)
 {
-    const rowlock_value *cell = answer->row.value;
-    if (answer->class != RLK_DONE || !answer->has_row)
-        return 0;
-    if (cell[TOKEN].kind != ROWLOCK_NULL)
-        return cell[TOKEN].number;
-    bool ours = answer->row.count > ROW && cell[OURS].kind != ROWLOCK_NULL && cell[OURS].number;
-    return ours ? cell[ROW_TOKEN].number : 0;
-}
-
-enum rlk_class rlk_quorum_give(struct rlk_ask *ask, const rowlock_value *cells, size_t count)
-{
-    return rlk_ask_take(ask, cells, count) < 0 ? RLK_MISFIT : RLK_DONE;
-}
-
-/* ---- the end */
-
-static void free_quorum(struct rlk_quorum *quorum)
-{
-    for (size_t i = 0; i < quorum->count; i++) {
-        if (quorum->free_db)
-            quorum->free_db(quorum->member[i].db);
-        sem_destroy(&quorum->member[i].go);
+    size_t away = 0, unfit = 0;
+    for (size_t i = 0; i < b->count; i++) {
+        bool is_away = !(b->came & 1u << i) || rlk_is_away(b->answer[i].class);
+        away += is_away && !(told & 1u << i);
+        unfit += !is_away && failed & 1u << i;
     }
-    if (quorum->free_db)
-        quorum->free_db(quorum->queue);
-    pthread_mutex_destroy(&quorum->mutex);
-    rlk_free(quorum);
+    add(text, "%zu of the %zu members of the quorum cannot be %s", away ? away : unfit, b->count,
+        away ? "reached" : "used");
+    if (away && unfit)
+        add(text, ", and %zu cannot be used", unfit);
 }
 
-void rlk_quorum_leave(struct rlk_quorum *quorum)
+/* "member 1: …" or "members 1, 2: …". Returns the members whose reason that is. */
+static unsigned add_reason(char text[512], const struct rlk_round *round, size_t first)
 {
-    pthread_mutex_lock(&quorum->mutex);
-    bool last = --quorum->users == 0;
-    pthread_mutex_unlock(&quorum->mutex);
-    if (last)
-        free_quorum(quorum);
+    const char *reason = reason_of(round, first), *other;
+    unsigned told = 1u << first;
+    for (size_t i = first + 1; i < round->quorum->count; i++)
+        if ((other = reason_of(round, i)) && strcmp(other, reason) == 0)
+            told |= 1u << i;
+    add(text, "member%s %zu", told > 1u << first ? "s" : "", first + 1);
+    for (size_t i = first + 1; i < round->quorum->count; i++)
+        if (told & 1u << i)
+            add(text, ", %zu", i + 1);
+    add(text, ": %.170s", reason);
+    return told;
+}
+
+/* A member that would have voted if others had been there needs no mention: they are what is
+ * wrong. */
+enum rlk_class rlk_round_failure(const struct rlk_round *round, struct rlk_call *call)
+{
+    char text[512] = "";
+    const char *between = ": ", *reason;
+    unsigned failed = 0, told = 0;
+    for (size_t i = 0; i < round->quorum->count; i++) {
+        reason = reason_of(round, i);
+        failed |= reason ? 1u << i : 0;
+        told |= reason && strcmp(reason, rlk_view_too_few) == 0 ? 1u << i : 0;
+    }
+    add_counts(text, &round->ballot, failed, told);
+    for (size_t i = 0; i < round->quorum->count; i++)
+        if (failed & ~told & 1u << i) {
+            add(text, "%s", between);
+            told |= add_reason(text, round, i);
+            between = "; ";
+        }
+    return rlk_refuse(call, round->ballot.class, "%s", text);
 }

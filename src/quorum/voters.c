@@ -3,108 +3,34 @@
  * restored, or has failed over, has lost its own mark, or has an older one than the others know.
  * After a restart of its server the mark does not count: grants may have been lost with that.
  * `rowlock quorum-join` makes a new mark. */
-#include "quorum/quorum.h"
-#include "core/core.h"
+#include "quorum/ballot.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-/* By how much the start of a server may seem to move: MySQL counts whole seconds. */
-enum { START_MOVES = 3 };
-/* A mark that is older moves on. */
-enum { MARK_AGE_US = 30000000 };
-
-const char rlk_view_too_few[] = "too few members can be reached to tell whether it may vote";
-
-/* ---- marks */
-
-enum { OF_IDENTITY = 16, OF_GENERATION = 8 };
-
-void rlk_mark_write(char mark[RLK_MARK], const char *identity, uint32_t generation,
-                    const char *random)
-{
-    snprintf(mark, RLK_MARK, "%-16.16s%08" PRIx32 "%.8s", identity, generation, random);
-}
+enum {
+    /* A mark that is older moves on. */
+    MARK_AGE_US = 30000000,
+    /* A member that votes may be restored meanwhile. */
+    LOOK_AGAIN_US = 30000000,
+    /* One that may not vote is asked again. */
+    ASK_AGAIN_US = 250000,
+    /* Its mark may move while the members are read, so it is read again then. */
+    READINGS = 4
+};
 
 uint32_t rlk_mark_generation(const char *mark)
 {
-    char digits[OF_GENERATION + 1];
+    static const char digits[] = "0123456789abcdef";
+    const char *end = mark + RLK_MARK_IDENTITY + RLK_MARK_GENERATION, *digit;
+    uint32_t generation = 0;
     if (strlen(mark) != RLK_MARK - 1)
         return 0;
-    rlk_copy_text(digits, sizeof digits, mark + OF_IDENTITY, OF_GENERATION);
-    return (uint32_t)strtoul(digits, NULL, 16);
+    for (const char *at = mark + RLK_MARK_IDENTITY; at < end && (digit = strchr(digits, *at)); at++)
+        generation = generation * 16 + (uint32_t)(digit - digits);
+    return generation;
 }
 
-bool rlk_mark_is_of(const char *mark, const char *identity)
-{
-    return strncmp(mark, identity, OF_IDENTITY) == 0;
-}
-
-/* ---- what a member has written down */
-
-enum { MEMBER, MEMBERS, QUORUM, SELF, MARK, STARTED, RUNNING, MOVED, NOW };
-
-static int take_row(void *out, const rowlock_value *cells, size_t count)
-{
-    struct rlk_view *view = out;
-    int64_t member = cells[MEMBER].number;
-    (void)count;
-    if (member < 1 || member > RLK_MEMBERS_MOST)
-        return -1;
-    rlk_copy_text(view->mark[member - 1], sizeof view->mark[0], cells[MARK].text,
-                  cells[MARK].length);
-    rlk_copy_text(view->quorum, sizeof view->quorum, cells[QUORUM].text, cells[QUORUM].length);
-    view->moved[member - 1] = cells[MOVED].number;
-    view->now_us = cells[NOW].number;
-    view->members = (size_t)cells[MEMBERS].number;
-    if (!cells[SELF].number)
-        return 0;
-    int64_t moved = cells[RUNNING].number - cells[STARTED].number;
-    view->self = (size_t)member;
-    view->restarted = moved > START_MOVES || moved < -START_MOVES;
-    return 0;
-}
-
-static void forget_view(void *out)
-{
-    *(struct rlk_view *)out = (struct rlk_view){.known = true, .begun_us = rlk_now_us()};
-}
-
-void rlk_step_members(struct rlk_ask *ask, struct rlk_view *view)
-{
-    ask->step = RLK_STEP_MEMBERS;
-    ask->read = take_row;
-    ask->out = view;
-    ask->restart = forget_view;
-}
-
-bool rlk_view_is_witness(const struct rlk_view *views, size_t i, size_t by)
-{
-    const struct rlk_view *own = &views[i], *its = &views[by];
-    return its->known && strcmp(its->quorum, own->quorum) == 0 &&
-           strcmp(its->mark[i], own->mark[i]) == 0;
-}
-
-static size_t witnesses(const struct rlk_view *views, size_t count, size_t i)
-{
-    size_t found = 0;
-    for (size_t by = 0; by < count; by++)
-        found += rlk_view_is_witness(views, i, by);
-    return found;
-}
-
-static bool is_other_quorum(const struct rlk_view *views, size_t count, const struct rlk_view *own)
-{
-    size_t same = 0, others = 0;
-    for (size_t j = 0; j < count; j++)
-        if (strcmp(views[j].quorum, own->quorum) == 0)
-            same++;
-        else
-            others += views[j].quorum[0] != '\0';
-    return others > 0 && same < rlk_majority(count);
-}
+/* ---- what the others know of a member */
 
 /* The other one knows a newer mark of it, or a newer move of its mark. */
 static bool is_older(const struct rlk_view *own, const struct rlk_view *other)
@@ -125,71 +51,83 @@ bool rlk_view_is_behind(const struct rlk_view *views, size_t count, size_t i)
     return false;
 }
 
-/* A move that we read before our reading of the member began was known to it then. */
-static bool has_forgotten(const struct rlk_view *views, size_t count, const struct rlk_view *own)
-{
-    for (size_t j = 0; j < count; j++) {
-        const struct rlk_view *other = &views[j];
-        if (is_older(own, other) && own->begun_us > other->read_us)
-            return true;
-    }
-    return false;
-}
+/* ---- may it vote? */
 
-enum rlk_class rlk_view_judge(const struct rlk_view *views, size_t count, size_t i,
-                              struct rlk_call *call)
+enum rlk_vote rlk_view_vote(const struct rlk_view *views, size_t count, size_t i)
 {
     const struct rlk_view *own = &views[i];
-    size_t known = 0;
-    for (size_t j = 0; j < count; j++)
-        known += views[j].known;
+    size_t known = 0, found = 0, same = 0, others = 0;
+    bool forgot = false;
     if (!own->self)
-        return rlk_refuse(call, RLK_SCHEMA, "it is of no quorum yet: run `rowlock quorum-join`");
+        return RLK_VOTE_NO_MEMBER;
     if (own->members != count || own->self != i + 1)
-        return rlk_refuse(
-            call, RLK_SCHEMA,
-            "it is member %zu of a quorum of %zu: give the same URLs in the same order "
-            "everywhere",
-            own->self, own->members);
+        return RLK_VOTE_MISPLACED;
     if (own->restarted)
-        return rlk_refuse(call, RLK_SCHEMA,
-                          "it was restarted or restored, and may have lost grants: run `rowlock "
-                          "quorum-join`");
-    bool forgot = has_forgotten(views, count, own);
-    size_t found = witnesses(views, count, i);
+        return RLK_VOTE_RESTARTED;
+    for (size_t j = 0; j < count; j++) {
+        bool of_quorum = strcmp(views[j].quorum, own->quorum) == 0;
+        same += of_quorum;
+        others += !of_quorum && views[j].quorum[0];
+        known += views[j].known;
+        found += rlk_view_is_witness(views, i, j);
+        /* A move that we read before our reading of the member began was known to it then. */
+        forgot = forgot || (is_older(own, &views[j]) && own->begun_us > views[j].read_us);
+    }
     if (!forgot && found >= rlk_majority(count))
-        return RLK_DONE;
+        return RLK_VOTE_YES;
     /* A member that could be read has other marks. It may be the old one. */
     if (!forgot && found + count - known >= rlk_majority(count))
-        return rlk_refuse(call, RLK_UNSENT, "%s", rlk_view_too_few);
-    return rlk_refuse(call, RLK_SCHEMA,
-                      is_other_quorum(views, count, own)
-                          ? "it is of another quorum: give the same URLs everywhere"
-                          : "it was restored, and may have lost grants: run `rowlock quorum-join`");
+        return RLK_VOTE_OPEN;
+    return others > 0 && same < rlk_majority(count) ? RLK_VOTE_STRANGER : RLK_VOTE_RESTORED;
+}
+
+static enum rlk_vote read_again(struct rlk_looking *l, enum rlk_vote next)
+{
+    l->readings++;
+    l->has_read = true;
+    return next;
+}
+
+enum rlk_vote rlk_vote_next(struct rlk_looking *l, const struct rlk_view *views, size_t count,
+                            size_t i, bool current, int64_t now_us)
+{
+    const struct rlk_view *own = &views[i];
+    int64_t age_us = now_us - own->read_us;
+    bool behind = rlk_view_is_behind(views, count, i);
+    bool serves = current && own->known && !behind && age_us < LOOK_AGAIN_US;
+    if (!serves && !l->has_read)
+        return read_again(l, RLK_VOTE_READ);
+    enum rlk_vote vote = rlk_view_vote(views, count, i);
+    if (vote == RLK_VOTE_YES && !behind)
+        return vote;
+    if (vote == RLK_VOTE_YES)
+        return l->readings < READINGS ? read_again(l, RLK_VOTE_READ) : RLK_VOTE_OPEN;
+    if (l->doubted || !own->known || age_us < ASK_AGAIN_US)
+        return vote;
+    *l = (struct rlk_looking){.doubted = true};
+    return read_again(l, RLK_VOTE_READ_ALL);
 }
 
 /* ---- marks move on */
 
 /* Its clock may have jumped back. */
-static int64_t next_move(const struct rlk_member *m)
+static int64_t next_move(const struct rlk_view *view, size_t i, int64_t moved_us, int64_t now_us)
 {
-    const struct rlk_view *view = &m->quorum->view[m->number];
-    int64_t last_us = view->moved[m->number];
-    int64_t now_us = view->now_us + rlk_now_us() - m->asked_us;
-    bool young = now_us >= last_us && now_us - last_us < MARK_AGE_US;
-    if (young || rlk_now_us() - m->moved_us < MARK_AGE_US)
+    int64_t last_us = view->moved[i], there_us = view->now_us + now_us - view->read_us;
+    bool young = there_us >= last_us && there_us - last_us < MARK_AGE_US;
+    if (young || moved_us > now_us - MARK_AGE_US)
         return last_us;
-    return now_us > last_us ? now_us : last_us + 1;
+    return there_us > last_us ? there_us : last_us + 1;
 }
 
-bool rlk_view_move(const struct rlk_member *by, size_t i, struct rlk_move *out)
+bool rlk_view_move(const struct rlk_view *views, size_t by, size_t i, int64_t moved_us,
+                   int64_t now_us, struct rlk_move *out)
 {
-    const struct rlk_view *views = by->quorum->view;
-    const struct rlk_view *own = &views[by->number], *its = &views[i];
+    const struct rlk_view *own = &views[by], *its = &views[i];
     bool same = own->known && its->known && strcmp(own->mark[i], its->mark[i]) == 0;
     *out = (struct rlk_move){.member = i, .from = own->moved[i], .to = its->moved[i]};
     memcpy(out->mark, own->mark[i], sizeof out->mark);
-    if (i == by->number)
-        out->to = by->quorum->leaving ? out->from : next_move(by);
+    if (i == by)
+        out->to = next_move(own, i, moved_us, now_us);
     return same && out->to > out->from;
 }

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * A round of a quorum whose members have no threads: the test gives their answers. */
+ * A round of a quorum whose members have no threads: the test gives their answers. What these come
+ * to is in test_majority.c. */
 #include "quorum/quorum.h"
-#include "core/core.h"
 #include "tap.h"
 
-#include <string.h>
+enum { MEMBERS = 3, PATIENCE_US = 60000000 };
 
-enum { MEMBERS = 3 };
-
-static struct rlk_quorum quorum = {.count = MEMBERS, .majority = 2, .users = 1};
+static struct rlk_quorum quorum = {.count = MEMBERS, .users = 1};
 
 static void begin_quorum(void)
 {
@@ -22,24 +20,26 @@ static void begin_quorum(void)
     }
 }
 
-static struct rlk_round *begin_round(unsigned members)
+static struct rlk_round *begin_round(unsigned members, int64_t within_us)
 {
-    struct rlk_round like = {.step = RLK_STEP_META, .deadline_us = rlk_now_us() + 60000000};
-    return rlk_round_begin(&quorum, &like, members);
+    const struct rlk_ballot like = {.step = RLK_STEP_META, .deadline_us = rlk_now_us() + within_us};
+    return rlk_round_begin(&quorum, &like, NULL, members);
 }
 
 /* As a member's thread does it. */
-static void answer(struct rlk_round *round, size_t member)
+static void answer(struct rlk_round *round, size_t member, enum rlk_class class)
 {
     pthread_mutex_lock(&quorum.mutex);
-    round->answer[member].came = true;
+    round->ballot.answer[member].class = class;
+    round->ballot.answer[member].has_row = class == RLK_DONE;
+    round->ballot.answer[member].came = true;
     rlk_turn_post(&round->came);
     pthread_mutex_unlock(&quorum.mutex);
 }
 
 static void end(struct rlk_round *round)
 {
-    rlk_round_end(round, RLK_ROUND_OVER);
+    rlk_round_end(round);
     for (size_t i = 0; i < MEMBERS; i++) {
         struct rlk_member *m = &quorum.member[i];
         pthread_mutex_lock(&quorum.mutex);
@@ -47,103 +47,66 @@ static void end(struct rlk_round *round)
             rlk_round_leave(m->first->round);
         m->first = NULL;
         m->end = &m->first;
-        m->waiting = 0;
+        m->standing.waiting = 0;
         pthread_mutex_unlock(&quorum.mutex);
     }
 }
 
-/* The caller looks, the rest of the answers come, and the caller waits. */
+/* One answer comes, and all others before the caller waits. */
 static void test_answers_before_the_wait(void)
 {
-    struct rlk_round *round = begin_round(~0u);
-    answer(round, 0);
-    tap_ok(rlk_round_wait(round), "an answer ends the wait");
-    answer(round, 2);
-    answer(round, 1);
-    tap_ok(rlk_round_wait(round), "so do the last ones, which came before the wait");
-    while (rlk_round_wait(round))
-        ;
-    tap_ok(true, "then there is nothing to wait for");
+    struct rlk_round *round = begin_round(~0u, PATIENCE_US);
+    answer(round, 0, RLK_DONE);
+    answer(round, 2, RLK_UNSENT);
+    answer(round, 1, RLK_DONE);
+    tap_is_int(rlk_round_decide(round), RLK_ROUND_ENOUGH, "answers that came before count");
+    tap_is_int(round->ballot.came, 7, "all of them");
     end(round);
 }
 
 static void test_deadline(void)
 {
-    struct rlk_round *round = begin_round(~0u);
-    round->deadline_us = rlk_now_us() - 1;
-    tap_ok(!rlk_round_wait(round), "after the deadline there is no wait");
-    answer(round, 1);
-    tap_ok(rlk_round_wait(round), "but an answer that has come is told");
+    struct rlk_round *round = begin_round(~0u, -1);
+    answer(round, 1, RLK_DONE);
+    tap_is_int(rlk_round_decide(round), RLK_ROUND_FAILED, "after the deadline there is no wait");
+    tap_is_int(round->ballot.came, 2, "but an answer that has come is told");
     end(round);
 }
 
 static void test_one_member(void)
 {
-    struct rlk_round *round = begin_round(1u << 1);
-    answer(round, 1);
-    tap_ok(rlk_round_wait(round), "the answer of the only member that was asked");
-    while (rlk_round_wait(round))
-        ;
-    tap_ok(true, "ends the round");
+    struct rlk_round *round = begin_round(1u << 1, PATIENCE_US);
+    answer(round, 1, RLK_DONE);
+    tap_is_int(rlk_round_decide(round), RLK_ROUND_FAILED, "the only member that was asked answers");
+    tap_is_int(round->ballot.came, 7, "and ends the round");
     end(round);
 }
 
-/* ---- why there is no majority */
-
-static void test_failures(void)
+/* An answer that comes after the verdict is not read. */
+static void test_reasons(void)
 {
-    static const struct {
-        const char *what;
-        enum rlk_class class[MEMBERS], want;
-    } rows[] = {
-        {"two that are away", {RLK_UNSENT, RLK_DONE, RLK_UNSENT}, RLK_UNSENT},
-        {"two that take no writes", {RLK_STANDBY, RLK_DONE, RLK_STANDBY}, RLK_UNSENT},
-        {"two without tables", {RLK_SCHEMA, RLK_UNSENT, RLK_SCHEMA}, RLK_SCHEMA},
-        {"one of them is away", {RLK_SCHEMA, RLK_UNSENT, RLK_DONE}, RLK_UNSENT},
-        {"one is busy", {RLK_CONTENTION, RLK_DONE, RLK_SCHEMA}, RLK_CONTENTION},
-        {"in another order", {RLK_SCHEMA, RLK_DONE, RLK_CONTENTION}, RLK_CONTENTION},
-        {"one is busy, one away", {RLK_CONTENTION, RLK_UNSENT, RLK_DONE}, RLK_CONTENTION},
-        {"two without tables, one busy", {RLK_SCHEMA, RLK_SCHEMA, RLK_CONTENTION}, RLK_SCHEMA},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct rlk_round *round = begin_round(~0u);
-        struct rlk_call call = {0};
-        for (size_t k = 0; k < MEMBERS; k++) {
-            round->answer[k].class = rows[i].class[k];
-            answer(round, k);
-        }
-        tap_is_int(rlk_quorum_failure(round, &call), rows[i].want, "%s", rows[i].what);
-        end(round);
-    }
-}
-
-/* ---- who may vote */
-
-/* Member 1 is an old copy. */
-static void test_votes(void)
-{
-    struct rlk_view views[MEMBERS] = {{.self = 1, .known = true, .mark = {"a0", "b0", "c0"}},
-                                      {.self = 2, .known = true, .mark = {"a1", "b1", "c1"}},
-                                      {.self = 3, .mark = {"a1", "b1", "c1"}}};
+    struct rlk_round *round = begin_round(~0u, -1);
     struct rlk_call call = {0};
-    for (size_t i = 0; i < MEMBERS; i++) {
-        views[i].members = MEMBERS;
-        rlk_copy_text(views[i].quorum, sizeof views[i].quorum, "q", 1);
-    }
-    tap_is_int(rlk_view_judge(views, MEMBERS, 1, &call), RLK_UNSENT,
-               "before member 3 is read, it is open whether member 2 or member 1 is old");
-    views[2].known = true;
-    tap_is_int(rlk_view_judge(views, MEMBERS, 1, &call), RLK_DONE, "with it member 2 votes");
-    tap_is_int(rlk_view_judge(views, MEMBERS, 0, &call), RLK_SCHEMA, "and member 1 does not");
+    rlk_copy_text(round->ballot.answer[0].call.text, 512, "no tables", 9);
+    rlk_copy_text(round->ballot.answer[1].call.text, 512, "no tables", 9);
+    answer(round, 0, RLK_SCHEMA);
+    answer(round, 1, RLK_SCHEMA);
+    rlk_round_decide(round);
+    answer(round, 2, RLK_DONE);
+    tap_is_int(rlk_round_failure(round, &call), RLK_SCHEMA, "a failure has the class of two");
+    tap_is_str(call.text,
+               "1 of the 3 members of the quorum cannot be reached, and 2 cannot be used: "
+               "members 1, 2: no tables; member 3: it has not answered in time",
+               "and tells each reason once");
+    end(round);
 }
 
 int main(void)
 {
     begin_quorum();
     test_answers_before_the_wait();
-    test_failures();
     test_deadline();
     test_one_member();
-    test_votes();
+    test_reasons();
     return tap_done();
 }
