@@ -6,8 +6,6 @@
 #include "crowd.h"
 #include "scene.h"
 
-#include <stdatomic.h>
-
 static const char PREFIX[] = "keeping_";
 static const char KEY[] = "rowlock.housekeeping";
 static const int64_t DAY_US = INT64_C(86400000000);

@@ -3,7 +3,6 @@
  * What gets lost of the calls that are about names, resources and tables; see loss.h. */
 #include "loss.h"
 #include "core/db.h"
-#include "quick.h"
 
 static bool lose_list(struct loss *l)
 {

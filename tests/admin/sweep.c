@@ -6,8 +6,6 @@
 #include "crowd.h"
 #include "scene.h"
 
-#include <stdatomic.h>
-
 static const char PREFIX[] = "sweeping_";
 static const int64_t HOUR_US = INT64_C(3600000000);
 

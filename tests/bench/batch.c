@@ -5,8 +5,6 @@
  */
 #include "hand.h"
 
-#include "public.h"
-
 #include <inttypes.h>
 
 enum { FILL_AT_ONCE = 1000 };

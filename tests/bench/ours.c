@@ -4,7 +4,6 @@
  */
 #include "hand.h"
 
-#include <rowlock/admin.h>
 #include <rowlock/quorum.h>
 
 enum { POOLS_MAX = 4 };
@@ -258,7 +257,6 @@ int64_t ours_sweep(void *session)
 
 static int count_grant(void *context, const rowlock_grant *grant)
 {
-    (void)grant;
     ++*(int64_t *)context;
     return 0;
 }

@@ -165,7 +165,6 @@ static int write_journal(struct transfer *t)
 static int transfer_once(void *context, const rowlock_attempt *attempt)
 {
     struct transfer *t = context;
-    (void)attempt;
     int result = t->guard_first ? guard(t) : ROWLOCK_OK;
     if (result == ROWLOCK_OK)
         result = write_account(t->c, t->source, t->balance[0] - t->cents);
@@ -233,7 +232,6 @@ static int write_once(void *context, const rowlock_attempt *attempt)
 {
     struct write *w = context;
     rowlock_row row = ROWLOCK_ROW_INIT;
-    (void)attempt;
     long long began = now_us();
     int result =
         heard(w->c, "fence", began, CALL_MS, rowlock_fence(w->c->db, w->c->name, w->token));

@@ -242,7 +242,6 @@ static void child(char **argv)
 
 static void print_mark(void *context, const char *what, long long next_grant_ms)
 {
-    (void)context;
     printf("# %s: next grant after %lld ms\n", what, next_grant_ms);
 }
 

@@ -34,7 +34,6 @@ static struct queue {
 /* false: the load is over. */
 static bool invited(const struct client *c, int number, int *round)
 {
-    (void)c;
     pthread_mutex_lock(&queue.mutex);
     while (!queue.over && (queue.round == *round || queue.invited <= number))
         pthread_cond_wait(&queue.changed, &queue.mutex);

@@ -51,14 +51,13 @@ static void passed_over(const char *what)
     char name[60];
     int found = 0;
     for (int i = 0; i < HANDLES; i++) {
-        rowlock_db *db = NULL;
+        OWNED(db) rowlock_db *db = NULL;
         rowlock_error err = ROWLOCK_ERROR_INIT;
         snprintf(name, sizeof name, "%s %d", what, i);
         if (rowlock_db_open(list, NULL, &db, &err) != ROWLOCK_OK)
             tap_note("%s", err.text);
         else
             found += granted(db, name) == ROWLOCK_OK;
-        rowlock_db_close(db);
     }
     tap_is_int(found, HANDLES, "node 1 is %s: each of %d handles takes the next of the list", what,
                HANDLES);
@@ -125,7 +124,6 @@ static int write_price(rowlock_table *prices, int id)
 
 static int write_and_be_cut_off(void *context, const rowlock_attempt *attempt)
 {
-    (void)attempt;
     const int result = write_price(context, 1);
     if (result != ROWLOCK_OK)
         return result;

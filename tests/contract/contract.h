@@ -6,7 +6,6 @@
 #ifndef CONTRACT_H
 #define CONTRACT_H
 
-#include "public.h"
 #include "quick.h"
 #include "raw.h"
 #include "tap.h"

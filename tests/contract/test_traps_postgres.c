@@ -358,14 +358,12 @@ static void one_key(const struct contract *c, const char *type, const char *vers
 
 static int raise_n(void *context, const rowlock_row *row, rowlock_value *values)
 {
-    (void)context, (void)row;
     values[0] = rowlock_int(values[0].number + 1);
     return 0;
 }
 
 static int ignore_row(void *context, size_t index, const rowlock_row *row)
 {
-    (void)context, (void)index, (void)row;
     return 0;
 }
 

@@ -114,14 +114,12 @@ static void not_let_in(const struct contract *c)
         c->raw->run(session, "DROP ROLE IF EXISTS rowlock_nobody", ignored, sizeof ignored);
         raw_run(c->raw, session, "CREATE ROLE rowlock_nobody LOGIN");
         url = url_to(c, "rowlock_nobody", NULL, NULL);
-        rowlock_db *db = must_open(url);
-        rowlock_lock *lock = must_lock(db, "nobody's");
+        OWNED(db) rowlock_db *db = must_open(url);
+        OWNED(lock) rowlock_lock *lock = must_lock(db, "nobody's");
         is_result(db, try_lock(lock, TTL_MS), ROWLOCK_EDENIED,
                   "a user without rights on the tables is denied");
         const rowlock_error *told = rowlock_db_error(db);
         tap_is_str(told->sqlstate, "42501", "the server's state is told");
-        rowlock_lock_close(lock);
-        rowlock_db_close(db);
         free(url);
     }
     raw_run(c->raw, session, "DROP %s rowlock_nobody", is_mysql(c) ? "USER" : "ROLE");

@@ -5,13 +5,8 @@
 #include "loss.h"
 
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "core/db.h"
-#include "quick.h"
-#include "tap.h"
 
 enum { GRACE_MS = 3000, RECONNECT_MS = 8000, GENEROUS_MS = 30000 };
 

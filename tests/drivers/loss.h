@@ -6,9 +6,6 @@
 #ifndef LOSS_H
 #define LOSS_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "faultproxy.h"
 #include "quick.h"
 #include "raw.h"

@@ -11,8 +11,6 @@
 
 #include "each.h"
 #include "loss.h"
-#include "quick.h"
-#include "tap.h"
 
 enum { WORKERS_MAX = 50, REQUESTS_MAX = 60, JOBS_MAX = 4000 };
 /* What a slow machine gets. */
@@ -59,7 +57,6 @@ static struct {
 /* Notes when a thread that slept for a moment did not go on in time. */
 static int watch_machine(void *unused)
 {
-    (void)unused;
     while (!all.over) {
         int64_t begin_ms = clock_ms();
         sleep_ms(MOMENT_MS);

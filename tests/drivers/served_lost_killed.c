@@ -7,8 +7,6 @@
 
 #include "each.h"
 #include "loss.h"
-#include "quick.h"
-#include "tap.h"
 
 enum { WORKERS = 8, JOBS_MAX = 100, STATEMENT_MS = 2000, PATIENCE_MS = 60000, HAMMER_MS = 2500 };
 

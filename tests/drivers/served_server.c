@@ -149,7 +149,6 @@ static void test_crash(void)
 
 static int restart(void *unused)
 {
-    (void)unused;
     /* Time: the renewal mostly finds no server by then. One that begins later is done as well. */
     sleep_ms(300);
     control("start");
@@ -183,7 +182,6 @@ static atomic_int granted, away_lines, back_lines;
 
 static void count_lines(void *unused, rowlock_log_level level, const char *line)
 {
-    (void)unused, (void)level;
     away_lines += strstr(line, "is away") != NULL;
     back_lines += strstr(line, "is back") != NULL;
 }
@@ -341,7 +339,6 @@ static void test_freeze(void)
 
 static int thaw_soon(void *unused)
 {
-    (void)unused;
     /* Time: the renewal mostly waits by then. One that begins later is done as well. */
     sleep_ms(300);
     control("thaw");
@@ -366,7 +363,6 @@ static atomic_bool told;
 /* Thaws it after the reconnect time, and long before the connect timeout. */
 static int thaw_late(void *unused)
 {
-    (void)unused;
     for (int i = 0; i < LONG_MS / 200 && !told; i++)
         sleep_ms(100);
     control("thaw");
@@ -375,7 +371,7 @@ static int thaw_late(void *unused)
 
 static void test_reconnect_limit(void)
 {
-    rowlock_lock *lock;
+    OWNED(lock) rowlock_lock *lock = NULL;
     OWNED(db) rowlock_db *db = hold_in_a_hurry("held", &lock);
     control("freeze");
     struct helper *helper = helper_start(thaw_late, NULL);
@@ -386,7 +382,6 @@ static void test_reconnect_limit(void)
     tap_ok(is_unreachable(said), "reconnecting ends before the connect timeout: %d", said);
     helper_join(helper);
     tap_is_int(rowlock_release(lock), ROWLOCK_OK, "it is released");
-    rowlock_lock_close(lock);
 }
 
 /* ---- a server that takes no writes any more */
@@ -407,10 +402,9 @@ static char *plain_user(void)
 static rowlock_db *open_as_plain_user(rowlock_pool *pool)
 {
     OWNED(text) char *plain = pool ? NULL : plain_user();
-    rowlock_db *db = must_open_with(
+    return must_open_with(
         plain, OPTIONS(db, .pool = pool, .statement_timeout_ms = pool ? SHORT_MS : LONG_MS,
                        .reconnect_ms = LONG_MS));
-    return db;
 }
 
 enum { ACQUIRE, RENEW, RELEASE, REFUSABLE };
@@ -419,7 +413,6 @@ static atomic_bool refused[REFUSABLE];
 
 static void note_refusal(void *unused, rowlock_log_level level, const char *line)
 {
-    (void)unused, (void)level;
     for (int i = 0; i < REFUSABLE; i++)
         if (strncmp(line, refusable[i], strlen(refusable[i])) == 0 && strstr(line, "read-only"))
             refused[i] = true;
@@ -508,7 +501,7 @@ static void test_standby(void)
 
 static void test_pool_on_standby(void)
 {
-    rowlock_pool *pool = NULL;
+    OWNED(pool) rowlock_pool *pool = NULL;
     char *plain = plain_user();
     tap_is_int(rowlock_pool_open(plain, NULL, &pool, NULL), ROWLOCK_OK, "a pool");
     free(plain);
@@ -530,7 +523,6 @@ static void test_pool_on_standby(void)
     tap_is_int(rowlock_release(renewed), ROWLOCK_OK, "the other one is released");
     rowlock_lock_close(renewed);
     rowlock_db_close(held);
-    rowlock_pool_close(pool);
 }
 
 /* The keeper's tables are compared with the handle's first. */

@@ -220,7 +220,6 @@ static void commit_that_fails(const struct contract *c)
 static int say_no(void *context, int action, const char *a, const char *b, const char *d,
                   const char *e)
 {
-    (void)context, (void)a, (void)b, (void)d, (void)e;
     return action == SQLITE_INSERT || action == SQLITE_DELETE ? SQLITE_DENY : SQLITE_OK;
 }
 

@@ -30,7 +30,6 @@ int main(void)
 #include <errno.h>
 
 #include "quick.h"
-#include "raw.h"
 #include "memory.h"
 
 /* ---- malloc() and its like, before the C library's */

@@ -178,9 +178,8 @@ static void test_open_folder(void)
         tap_is_int(rowlock_release(lock), ROWLOCK_OK, "without it all goes on");
     }
     alarm(0);
-    rowlock_db *db = must_open(url);
+    OWNED(db) rowlock_db *db = must_open(url);
     tap_is_int(check_item(db, "access").verdict, ROWLOCK_WARNING, "check warns of the folder");
-    close_dbs(db);
     free(url);
 }
 
@@ -411,13 +410,11 @@ static bool is_taken(void)
 
 static int do_nothing(void *context, const rowlock_attempt *attempt)
 {
-    (void)context, (void)attempt;
     return ROWLOCK_OK;
 }
 
 static int note_it(void *context, const rowlock_attempt *attempt)
 {
-    (void)attempt;
     *(atomic_bool *)context = true;
     return ROWLOCK_OK;
 }
@@ -430,7 +427,6 @@ static int wait_for_file(void *argument)
 /* Holds the file until the waiter has the turn. */
 static int hold_file(void *context, const rowlock_attempt *attempt)
 {
-    (void)attempt;
     *(struct helper **)context = helper_start(wait_for_file, &waiter_had_it);
     /* Time: SQLite's own pauses go by the real clock. The loop waits for the turn itself. */
     sleep_ms(LONGER_THAN_PAUSES_MS);
@@ -441,7 +437,6 @@ static int hold_file(void *context, const rowlock_attempt *attempt)
 
 static int look(void *context, const rowlock_attempt *attempt)
 {
-    (void)attempt;
     *(int *)context += waiter_had_it;
     return ROWLOCK_OK;
 }

@@ -208,7 +208,6 @@ static void test_sweep_limits(void)
 
 static int stop(void *context, const rowlock_grant *grant)
 {
-    (void)context, (void)grant;
     return 1;
 }
 

@@ -7,11 +7,7 @@
 #ifndef FUZZ_H
 #define FUZZ_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+#include "quick.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

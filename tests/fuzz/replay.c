@@ -10,7 +10,6 @@
 #include "tap.h"
 
 #include <dirent.h>
-#include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

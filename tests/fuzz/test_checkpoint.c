@@ -22,7 +22,7 @@ static void give(struct rlk_query *query)
     query->each(query->context, cells, 8);
 }
 
-static rowlock_table *open_table(rowlock_db *db, size_t keys)
+static rowlock_table *open_keyed(rowlock_db *db, size_t keys)
 {
     const char *key[] = {"id", "note", NULL}, *const columns[] = {"price", NULL};
     rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
@@ -42,8 +42,8 @@ static rowlock_table *table_of(size_t keys)
         script_dialect("postgres");
         script.columns = described;
         rowlock_db *db = script_open(NULL);
-        tables[0] = open_table(db, 1);
-        tables[1] = open_table(db, 2);
+        tables[0] = open_keyed(db, 1);
+        tables[1] = open_keyed(db, 2);
         script_always(OP_WALK_LOAD, ANSWER(.give = give));
     }
     return tables[keys - 1];

@@ -5,9 +5,8 @@
 #include "fake.h"
 #include "core/ask.h"
 #include "core/core.h"
+#include "quick.h"
 #include "tap.h"
-
-#include "public.h"
 
 #include <signal.h>
 #include <sys/mman.h>
@@ -30,7 +29,6 @@ static size_t sum;
 #define SEE(kind, what, lengths)                                     \
     static int see_##kind(void *context, const rowlock_##what *kind) \
     {                                                                \
-        (void)context;                                               \
         sum += lengths;                                              \
         return 0;                                                    \
     }
@@ -41,7 +39,6 @@ SEE(record, once_record, strlen(record->key))
 
 static int see_row(void *context, const rowlock_row *row, rowlock_value *values)
 {
-    (void)context;
     sum += row->key[0].length;
     values[0] = rowlock_decimal("2.50");
     return 0;
@@ -94,7 +91,7 @@ static void renew_all(rowlock_db *db)
 
 static void use_lock(rowlock_db *db, const rowlock_acquire_options *options)
 {
-    rowlock_lock *lock;
+    OWNED(lock) rowlock_lock *lock = NULL;
     rowlock_grant grant = ROWLOCK_GRANT_INIT;
     if (DO(rowlock_lock_open(db, "nightly", &lock)) != ROWLOCK_OK)
         return;
@@ -109,7 +106,6 @@ static void use_lock(rowlock_db *db, const rowlock_acquire_options *options)
     }
     DO(rowlock_lock_holder(lock, &grant));
     DO(rowlock_release(lock));
-    rowlock_lock_close(lock);
 }
 
 static void use_two_locks(rowlock_db *db, const rowlock_acquire_options *options)
@@ -177,7 +173,7 @@ static void use_rows(rowlock_db *db)
     static const char *const key[] = {"id", NULL}, *const columns[] = {"price", NULL};
     rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
     rowlock_table *table;
-    rowlock_once *once;
+    OWNED(once) rowlock_once *once = NULL;
     about.columns = columns;
     if (DO(rowlock_table_open(db, "prices", key, &about, &table)) == ROWLOCK_OK) {
         rowlock_walk_options walk = ROWLOCK_WALK_OPTIONS_INIT;
@@ -189,7 +185,6 @@ static void use_rows(rowlock_db *db)
     tell_attempt(db);
     if (DO(rowlock_once_claim(db, "key", NULL, &once)) == ROWLOCK_OK)
         DO(rowlock_once_complete(once, db, "done", 4));
-    rowlock_once_close(once);
 }
 
 static rowlock_db *open_seed(const char *format, int port, long seed)
@@ -216,7 +211,7 @@ static void run_seed(const char *url, int port, long seed)
     acquire.wait_ms = seed % 2 ? 0 : 20;
     at->seed = seed;
     for (int what = 0; what < 4; what++) {
-        rowlock_db *db = used = open_seed(url, port, seed ? seed * 4 + what : 0);
+        OWNED(db) rowlock_db *db = used = open_seed(url, port, seed ? seed * 4 + what : 0);
         if (db && what == 0)
             use_lock(db, &acquire);
         else if (db && what == 1)
@@ -226,7 +221,6 @@ static void run_seed(const char *url, int port, long seed)
         else if (db)
             use_rows(db);
         used = NULL;
-        rowlock_db_close(db);
     }
 }
 

@@ -13,7 +13,6 @@ int each_main(char **argv, int (*run)(const struct raw *raw, const char *url));
 #define EACH_MAIN(run)               \
     int main(int argc, char **argv)  \
     {                                \
-        (void)argc;                  \
         return each_main(argv, run); \
     }
 

@@ -265,6 +265,8 @@ OWNED_ENDS(db, rowlock_db, rowlock_db_close)
 OWNED_ENDS(lock, rowlock_lock, rowlock_lock_close)
 OWNED_ENDS(table, rowlock_table, rowlock_table_close)
 OWNED_ENDS(keeper, rowlock_keeper, rowlock_keeper_close)
+OWNED_ENDS(once, rowlock_once, rowlock_once_close)
+OWNED_ENDS(pool, rowlock_pool, rowlock_pool_close)
 OWNED_ENDS(text, char, free)
 
 void close_each_lock(rowlock_lock *const *locks, size_t count)
@@ -281,22 +283,17 @@ void close_each_db(rowlock_db *const *dbs, size_t count)
 
 int ignore_grant(void *context, const rowlock_grant *grant)
 {
-    (void)context;
-    (void)grant;
     return 0;
 }
 
 int count_grant(void *count, const rowlock_grant *grant)
 {
-    (void)grant;
     ++*(int *)count;
     return 0;
 }
 
 int ignore_waiter(void *context, const rowlock_waiter *waiter)
 {
-    (void)context;
-    (void)waiter;
     return 0;
 }
 

@@ -68,6 +68,8 @@ void owned_db_ends(rowlock_db **db);
 void owned_lock_ends(rowlock_lock **lock);
 void owned_table_ends(rowlock_table **table);
 void owned_keeper_ends(rowlock_keeper **keeper);
+void owned_once_ends(rowlock_once **once);
+void owned_pool_ends(rowlock_pool **pool);
 void owned_text_ends(char **text);
 
 /* For rowlock_list() and rowlock_list_waiters(). */

@@ -9,8 +9,6 @@
 
 static void keep_quiet(void *context, const PGresult *notice)
 {
-    (void)context;
-    (void)notice;
 }
 
 /* Tells rowlock, and this program, that the pooler lends a session to one client alone. */

@@ -4,7 +4,6 @@
 #include "loss.h"
 
 #include "lock/lock.h"
-#include "quick.h"
 
 /* A handle whose other one is straight to the server. */
 struct pair {
@@ -195,9 +194,8 @@ static bool lose_wait_in_vain(struct loss *l, bool closes)
         rowlock_lock_close(p.lock);
         p.lock = NULL;
     } else {
-        rowlock_lock *other = must_lock(p.db, "another lock");
+        OWNED(lock) rowlock_lock *other = must_lock(p.db, "another lock");
         loss_result(l, p.db, try_lock(other, LONG_TTL_MS), ROWLOCK_OK, "another lock is acquired");
-        rowlock_lock_close(other);
     }
     loss_is(l, tickets(l), 0, "no ticket is left behind");
     loss_is(l, rowlock_release(p.rival), ROWLOCK_OK, "the lock is released");

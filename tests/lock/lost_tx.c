@@ -6,8 +6,6 @@
 
 #include <stdatomic.h>
 
-#include "quick.h"
-
 /* A transaction on an adopted connection through the proxy, and a lock straight to the server. */
 struct deal {
     void *session;

@@ -43,7 +43,7 @@ static void applications_channels(const struct contract *c, bool its_own)
 {
     struct guest holder, g;
     int on_it;
-    void *session = c->raw->open(c->url);
+    OWNED(session) void *session = c->raw->open(c->url);
     if (its_own)
         raw_run(c->raw, session, "LISTEN \"the application\"");
     guest_open(&holder, c, "adopted wakeup", 0);
@@ -64,7 +64,6 @@ static void applications_channels(const struct contract *c, bool its_own)
     guest_close(&g);
     tap_is_int(channels(c, session), its_own, "nor does closing");
     guest_close(&holder);
-    c->raw->close(session);
 }
 
 static void is_heard(const struct contract *c, void *session, const char *request, int want,
@@ -97,7 +96,7 @@ static void our_channels(const struct contract *c)
     int wakeups = c->pooled ? 0 : getenv("ROWLOCK_TEST_POOL") ? 1 : 2;
     char channel[100], request[100];
     guests_open(c, "own wakeup", 0, &holder, &g, &next, NULL);
-    void *session = c->raw->open(c->url);
+    OWNED(session) void *session = c->raw->open(c->url);
     guest_tries(&holder, ROWLOCK_OK, "a lock is held");
     guest_queue(&g);
     guest_queue(&next);
@@ -122,7 +121,6 @@ static void our_channels(const struct contract *c)
     is_heard(c, session, request, 1, "when it is its turn");
     guest_gets(&next, "and gets it, woken for or not");
     guests_close(&holder, &g, &next, NULL);
-    c->raw->close(session);
 }
 
 /* What is released in a transaction is told when that is committed, and not if it is rolled back. */

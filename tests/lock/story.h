@@ -70,7 +70,6 @@ enum { STORY_TTL_MS = 10000 };
 #define CALL(name, result)            \
     static int64_t name(int64_t with) \
     {                                 \
-        (void)with;                   \
         return (int64_t)(result);     \
     }                                 \
     static int64_t name(int64_t with)

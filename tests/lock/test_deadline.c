@@ -7,9 +7,6 @@
 #include "story.h"
 #include "tap.h"
 
-#include <poll.h>
-#include <stdatomic.h>
-
 enum { LONG_MS = 60000, SHORT_MS = 150, KEPT_MS = 900, PATIENCE_MS = 60000 };
 
 /* ---- the state at a moment */
@@ -218,8 +215,6 @@ static void hang(enum script_op op)
 
 static void note_told(void *context, rowlock_lock *whose, rowlock_state state)
 {
-    (void)context;
-    (void)whose;
     told_jeopardy += state == ROWLOCK_STATE_JEOPARDY;
     told_lost += state == ROWLOCK_STATE_LOST;
 }

@@ -308,7 +308,6 @@ static void test_adopted(void)
 
 static int inner(void *context)
 {
-    (void)context;
     return update_all();
 }
 
@@ -316,7 +315,6 @@ static int inner_stale(void *context)
 {
     script_next(OP_ROW_UPDATE, ANSWER(.missing = true));
     script_next(OP_ROW_READ, ANSWER(READ(20)));
-    (void)context;
     return update_all() == ROWLOCK_STALE ? ROWLOCK_OK : ROWLOCK_ESERVER;
 }
 

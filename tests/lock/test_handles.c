@@ -117,10 +117,9 @@ static int in_child(void *argument)
     if (script_count(OP_CLOSE) != 1 || !script.closed_in_child)
         return 3;
     OWNED(db) rowlock_db *own = script_open(NULL);
-    rowlock_lock *lock = must_lock(own, "nightly");
+    OWNED(lock) rowlock_lock *lock = must_lock(own, "nightly");
     if (rowlock_acquire(lock, NULL) != ROWLOCK_OK)
         return 4;
-    rowlock_lock_close(lock);
     return 0;
 }
 

@@ -216,7 +216,6 @@ static struct {
 /* Another's release comes while the answer to this call is on its way, and wakes for the first in the queue. */
 static void release_at_call(enum script_op op)
 {
-    (void)op;
     if (++release.calls != release.at)
         return;
     release.us = rlk_now_us();
@@ -390,8 +389,6 @@ static struct {
 
 static void note_line(void *unused, rowlock_log_level level, const char *line)
 {
-    (void)unused;
-    (void)level;
     outage.lines++;
     snprintf(outage.last, sizeof outage.last, "%s", line);
 }

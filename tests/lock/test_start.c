@@ -10,11 +10,7 @@
 #include "tap.h"
 
 #include <fcntl.h>
-#include <poll.h>
-#include <pthread.h>
-#include <semaphore.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <sys/resource.h>
 
 enum { TTL_MS = 600000 };
@@ -288,8 +284,6 @@ static atomic_bool asking_enough, asked_once;
 /* In the keeper's thread. */
 static void ask_for_long(void *context, rowlock_lock *whose, rowlock_state state)
 {
-    (void)context;
-    (void)state;
     while (!asking_enough) {
         asked_once = rowlock_lock_state(whose) != ROWLOCK_STATE_NONE;
         sleep_ms(0);
@@ -353,7 +347,6 @@ static void test_closing(bool the_db)
 
 static int go_on_later(void *argument)
 {
-    (void)argument;
     let_go();
     return 0;
 }
@@ -533,7 +526,6 @@ static int pipe_to_child[2];
 
 static int in_child(void *argument)
 {
-    (void)argument;
     char byte;
     alarm((unsigned)slow_ms(120000) / 1000); /* a program that hangs is ended */
     close(pipe_to_child[1]);

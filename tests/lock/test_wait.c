@@ -104,7 +104,6 @@ static rowlock_db *signalled;
 
 static void on_alarm(int number)
 {
-    (void)number;
     int saved = errno;
     errno = 4242;
     rowlock_cancel(signalled);
@@ -130,7 +129,6 @@ static void test_cancel_from_signal(bool unwakeable)
 
 static void do_nothing(int number)
 {
-    (void)number;
 }
 
 static void test_signal_alone(bool unwakeable)
@@ -252,7 +250,7 @@ static void test_first_of_pool(void)
     rowlock_db *dbs[WAITERS] = {NULL};
     struct rlk_request requests[WAITERS];
     struct rlk_position position;
-    rowlock_pool *pool = NULL;
+    OWNED(pool) rowlock_pool *pool = NULL;
     script_home("sqlite");
     script_reset();
     bool ready = rowlock_pool_open("sqlite:x", NULL, &pool, NULL) == ROWLOCK_OK;
@@ -281,7 +279,6 @@ static void test_first_of_pool(void)
         tap_is_int(dbs[1]->waiting.behind, false, "when the first has left, the second looks");
     }
     close_dbs(dbs[0], dbs[1], dbs[2]);
-    rowlock_pool_close(pool);
 }
 
 int main(void)

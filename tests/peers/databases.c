@@ -72,7 +72,6 @@ struct observer observe_database(const struct place *place)
 
 struct observer observe_nothing(const struct place *place)
 {
-    (void)place;
     return (struct observer){.session = NULL};
 }
 

@@ -10,8 +10,6 @@
 
 #include "bench.h"
 
-#include <stdatomic.h>
-
 /* What a peer promises, for people. */
 struct promise {
     const char *lease;

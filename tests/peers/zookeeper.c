@@ -36,8 +36,6 @@ static void must(int result, const char *what)
 static void watch(zhandle_t *zh, int type, int state, const char *path, void *context)
 {
     struct keeper *s = context;
-    (void)zh;
-    (void)path;
     pthread_mutex_lock(&s->mutex);
     if (type == ZOO_SESSION_EVENT)
         s->connected = state == ZOO_CONNECTED_STATE;

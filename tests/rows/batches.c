@@ -357,11 +357,11 @@ static void same_to_the_database(const struct site *s)
 {
     static const enum op each[] = {UPDATE, TOUCH, INSERT, REMOVE};
     site_table(s, "bat_same", "id DECIMAL(10,2) PRIMARY KEY, n INT, version BIGINT NOT NULL");
+    OWNED(table)
     rowlock_table *t = must_describe(s, TABLE(.name = "bat_same", .key = NAMES("id"),
                                               .columns = NAMES("n"), .first_version = FIRST));
     for (int i = 0; i < COUNT(each); i++)
         same_twice(s, t, each[i]);
-    rowlock_table_close(t);
 }
 
 static void kinds_of_parameters(const struct site *s)
@@ -459,7 +459,7 @@ static void long_values(const struct site *s, size_t rows, size_t length, int ch
     site_table(s, "bat_long",
                is_mysql(s->c) ? "id INT PRIMARY KEY, note LONGTEXT, version BIGINT NOT NULL"
                               : "id INT PRIMARY KEY, note TEXT, version BIGINT NOT NULL");
-    rowlock_table *t = must_open_table(s, "bat_long", NAMES("note"));
+    OWNED(table) rowlock_table *t = must_open_table(s, "bat_long", NAMES("note"));
     char *text = long_text(length, '1'), *other = long_text(length, '2');
     for (size_t i = 0; i < rows; i++) {
         l.values[2 * i] = rowlock_text(text);
@@ -479,7 +479,6 @@ static void long_values(const struct site *s, size_t rows, size_t length, int ch
         right += rowlock_read(t, &l.keys[i], 0, &row) == ROWLOCK_OK &&
                  row.values[0].length == length && memcmp(row.values[0].text, other, length) == 0;
     tap_is_int((long long)right, (long long)rows, "and each is there, to the last byte");
-    rowlock_table_close(t);
     free(text);
     free(other);
 }
@@ -696,7 +695,7 @@ static void costs_are(const struct site *s, struct faultproxy *proxy, rowlock_db
 static void round_trips(const struct site *s)
 {
     OWNED(text) char *url = NULL;
-    struct faultproxy *proxy = faultproxy_start(s->c->url, &url);
+    OWNED(proxy) struct faultproxy *proxy = faultproxy_start(s->c->url, &url);
     if (!proxy) {
         tap_skip(1, "the URL has no host and port to put a proxy before");
         return;
@@ -723,7 +722,6 @@ static void round_trips(const struct site *s)
     }
     rowlock_table_close(t);
     rowlock_db_close(through.db);
-    faultproxy_stop(proxy);
 }
 
 void contract_batches(const struct contract *c)

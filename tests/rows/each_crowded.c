@@ -484,7 +484,6 @@ enum { AMOUNT, WALKED };
 
 static int walk_by(void *context, const rowlock_row *row, rowlock_value *values)
 {
-    (void)context;
     values[AMOUNT] = rowlock_int(row->values[AMOUNT].number + WALK_AMOUNT);
     values[WALKED] = rowlock_int(row->values[WALKED].number + 1);
     return 0;
@@ -493,7 +492,6 @@ static int walk_by(void *context, const rowlock_row *row, rowlock_value *values)
 static void count_chunk(void *context, const rowlock_walk_report *so_far)
 {
     struct crowd *crowd = context;
-    (void)so_far;
     crowd->chunks++;
     while (crowd->chunks >= crowd->gate)
         sleep_ms(1);

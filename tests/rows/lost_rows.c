@@ -3,7 +3,6 @@
  * What gets lost of the calls about rows and once keys; see loss.h. What is told is the truth in the
  * table. OK: done exactly once. EUNCERTAIN: once or not at all. All else: not at all. */
 #include "loss.h"
-#include "quick.h"
 
 enum { ROWS = 5, NEW = 7, STALE_VERSION = 9 };
 
@@ -225,10 +224,8 @@ static int claim(struct deal *d)
 /* What another client is told that claims the key. */
 static int claimed(const struct loss *l)
 {
-    rowlock_once *other = NULL;
-    int result = rowlock_once_claim(l->others, l->name, NULL, &other);
-    rowlock_once_close(other);
-    return result;
+    OWNED(once) rowlock_once *other = NULL;
+    return rowlock_once_claim(l->others, l->name, NULL, &other);
 }
 
 static void check_once(const struct loss *l, int said, int done, int undone)

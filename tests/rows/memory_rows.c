@@ -147,7 +147,6 @@ static int attempt(void *context, const rowlock_attempt *a)
     struct round *r = context;
     rowlock_value id = rowlock_int(1), one = rowlock_int(1);
     rowlock_change add = {.key = &id, .values = &one, .version = 4};
-    (void)a;
     return rowlock_update(r->adding, &add, 1, NULL);
 }
 

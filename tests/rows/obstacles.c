@@ -281,14 +281,12 @@ static void make_refusal(const struct site *s, bool as_reader)
 
 static int add_one(void *context, const rowlock_row *row, rowlock_value *values)
 {
-    (void)context;
     values[0] = rowlock_int(row->values[0].number + 1);
     return ROWLOCK_OK;
 }
 
 static void note_key(void *context, const rowlock_row *row, int result, const char *text)
 {
-    (void)result;
     tap_note("%s", text);
     *(int64_t *)context = *(int64_t *)context * 10 + row->key[0].number;
 }

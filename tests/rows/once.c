@@ -79,11 +79,9 @@ static int claim_and_wait(void *argument)
 {
     const struct asking *a = argument;
     OWNED(db) rowlock_db *db = must_open(a->site.c->url);
-    rowlock_once *once;
+    OWNED(once) rowlock_once *once = NULL;
     rowlock_once_options o = once_about("x", 0);
-    int result = rowlock_once_claim(db, "key", &o, &once);
-    rowlock_once_close(once);
-    return result;
+    return rowlock_once_claim(db, "key", &o, &once);
 }
 
 /* ---- plays: what each is told, step by step */
@@ -402,7 +400,7 @@ static const struct step server_plays[] = {
 static void misuse(const struct contract *c)
 {
     OWNED(asking) struct asking a = ask_open(c);
-    rowlock_once *once = NULL;
+    OWNED(once) rowlock_once *once = NULL;
     claim(a.site.db, NULL, NULL, ROWLOCK_EINVAL, "no key");
     tap_is_int(rowlock_once_claim(a.site.db, "short", NULL, NULL), ROWLOCK_EINVAL, "no handle");
     tap_is_int(rowlock_once_claim(NULL, "short", NULL, &once), ROWLOCK_EMISUSE, "no connection");
@@ -414,7 +412,6 @@ static void misuse(const struct contract *c)
     is_result(a.site.db, rowlock_once_complete(once, a.site.db, NULL, 5), ROWLOCK_EINVAL,
               "a result that is not there");
     tap_is_int(rowlock_once_complete(once, NULL, "x", 1), ROWLOCK_EMISUSE, "on no connection");
-    rowlock_once_close(once);
 }
 
 static void results_of_any_length(const struct contract *c)
@@ -453,12 +450,11 @@ static int contend(void *argument)
     OWNED(db) rowlock_db *db = must_open(contest->c->url);
     for (int i = 0; i < CONTESTS; i++) {
         char key[30];
-        rowlock_once *once;
+        OWNED(once) rowlock_once *once = NULL;
         snprintf(key, sizeof key, "contest %d", i);
         int result = rowlock_once_claim(db, key, NULL, &once);
         contest->won[i] += result == ROWLOCK_OK;
         contest->busy += result == ROWLOCK_BUSY;
-        rowlock_once_close(once);
     }
     return 0;
 }
@@ -486,12 +482,11 @@ static void other_tables(const struct contract *c)
     OWNED(asking) struct asking a = ask_open(c);
     OWNED(text) char *url = fresh_tables(c, "once2_");
     OWNED(db) rowlock_db *elsewhere = must_open(url);
-    rowlock_once *once = claim(a.site.db, "tables", NULL, ROWLOCK_OK, "claimed");
+    OWNED(once) rowlock_once *once = claim(a.site.db, "tables", NULL, ROWLOCK_OK, "claimed");
     is_result(elsewhere, rowlock_once_complete(once, elsewhere, NULL, 0), ROWLOCK_ESCHEMA,
               "not to be completed in other tables");
     claim(a.other, "tables", NULL, ROWLOCK_BUSY, "it is still in progress");
     rowlock_once_close(claim(elsewhere, "tables", NULL, ROWLOCK_OK, "there the key is another"));
-    rowlock_once_close(once);
 }
 
 static void make_older(const struct asking *a, const char *key, long long seconds)

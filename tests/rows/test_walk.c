@@ -92,7 +92,6 @@ static void end_checkpoint(struct rlk_query *query)
 static int each(void *context, const rowlock_row *row, rowlock_value *values)
 {
     int64_t id = row->key->number;
-    (void)context;
     world.seen[id]++;
     values[0].number++;
     return id == world.stops ? world.stops_with : 0;

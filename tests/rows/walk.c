@@ -8,7 +8,6 @@
 
 #include <inttypes.h>
 #include <poll.h>
-#include <rowlock/async.h>
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -188,7 +187,6 @@ static void report_is(const struct tour *tour, int64_t rows, int64_t left, int64
 /* The odd ones, and whole chunks. */
 static int leave_some(struct tour *tour, int64_t id)
 {
-    (void)tour;
     return id % 2 || id > 9000 ? 1 : 0;
 }
 
@@ -252,7 +250,6 @@ static int walk_inside(struct tour *tour, int64_t id)
 
 static int outlast(struct tour *tour, int64_t id)
 {
-    (void)tour;
     if (id == 300 || id == 301)
         /* Time: the lease ends by the real clock. It must survive a longer wait, too. */
         sleep_ms(SHORT_MS + 50);

@@ -15,7 +15,6 @@ static volatile sig_atomic_t interrupted;
 
 static void interrupt(int number)
 {
-    (void)number;
     interrupted = 1;
 }
 

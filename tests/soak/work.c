@@ -3,11 +3,8 @@
  * The clients of the soak. Each is a thread with a connection of its own. */
 #include "soak.h"
 
-#include <rowlock/pool.h>
-
 #include <pthread.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 
 enum {
     CHURNED = 100000,
