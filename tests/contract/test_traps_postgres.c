@@ -227,7 +227,7 @@ static void keeper(const struct contract *c)
 
 static void transaction(const struct contract *c, const char *isolation)
 {
-    struct scene s = scene_open(c, isolation, "traps", true);
+    CLOSED_BY(scene_close) struct scene s = scene_open(c, isolation, "traps", true);
     scene_hold(&s);
     scene_begin(&s);
     scene_guard(&s, ROWLOCK_OK, "a guard");
@@ -237,7 +237,6 @@ static void transaction(const struct contract *c, const char *isolation)
     is_result(s.tx, rowlock_tx_acquire(inside, s.tx, NULL), ROWLOCK_OK, "a grant inside");
     scene_run(&s, "COMMIT");
     rowlock_lock_close(inside);
-    scene_close(&s);
 }
 
 static rowlock_lock *lock_of(rowlock_db *db, const char *name, int32_t permits, int want)

@@ -67,7 +67,7 @@ static void acquire_again(struct loss *l, struct pair *p, int said, long long ro
 static bool lose_acquire(struct loss *l)
 {
     bool fired;
-    struct pair p = open_pair(l);
+    CLOSED_BY(close_pair) struct pair p = open_pair(l);
     long long token = loss_next_token(l);
     int said = acquire(l, p.lock, &fired);
     loss_said(l, p.db, fired, said, ROWLOCK_OK);
@@ -83,7 +83,6 @@ static bool lose_acquire(struct loss *l)
     loss_gone_or_explained(l, rowlock_lock_owner(p.lock));
     if (loss_rows(l) == 0)
         loss_rival_gets(l, token);
-    close_pair(&p);
     return fired;
 }
 
@@ -91,7 +90,7 @@ static bool lose_acquire(struct loss *l)
 static bool lose_takeover(struct loss *l)
 {
     bool fired;
-    struct pair p = open_pair(l);
+    CLOSED_BY(close_pair) struct pair p = open_pair(l);
     loss_is(l, try_lock(p.rival, LONG_TTL_MS), ROWLOCK_OK, "another holds it at first");
     raw_run(l->raw, l->session, "UPDATE %slocks SET expires = 1 WHERE name = '%s'", l->prefix,
             l->name);
@@ -105,7 +104,6 @@ static bool lose_takeover(struct loss *l)
     loss_is(l, rowlock_renew(p.rival, 0), ROWLOCK_LOST, "the client that let it expire finds out");
     loss_result(l, p.db, rowlock_release(p.lock), ROWLOCK_OK, "it is released");
     loss_rival_gets(l, token);
-    close_pair(&p);
     return fired;
 }
 
@@ -153,7 +151,7 @@ static long long tickets(const struct loss *l)
 /* Another's lease ends meanwhile. A ticket of a request whose answer was lost stays for its own lease. */
 static bool lose_wait(struct loss *l)
 {
-    struct pair p = open_pair(l);
+    CLOSED_BY(close_pair) struct pair p = open_pair(l);
     loss_is(l, try_lock(p.rival, TICKET_MS / 2), ROWLOCK_OK, "another holds it at first");
     long long token = loss_next_token(l);
     loss_arm(l);
@@ -172,7 +170,6 @@ static bool lose_wait(struct loss *l)
     if (loss_rows(l) == 0)
         loss_rival_gets(l, token);
     raw_run(l->raw, l->session, "DELETE FROM %swaiters WHERE name = '%s'", l->prefix, l->name);
-    close_pair(&p);
     return fired;
 }
 
@@ -180,7 +177,7 @@ static bool lose_wait(struct loss *l)
 static bool lose_wait_in_vain(struct loss *l, bool closes)
 {
     enum { WAIT_MS = 300, LONG_TICKET_MS = 600000 };
-    struct pair p = open_pair(l);
+    CLOSED_BY(close_pair) struct pair p = open_pair(l);
     rowlock_acquire_options how =
         *OPTIONS(acquire, .wait_ms = WAIT_MS, .ticket_ms = LONG_TICKET_MS);
     loss_is(l, try_lock(p.rival, LONG_TTL_MS), ROWLOCK_OK, "another holds it at first");
@@ -200,7 +197,6 @@ static bool lose_wait_in_vain(struct loss *l, bool closes)
     loss_is(l, tickets(l), 0, "no ticket is left behind");
     loss_is(l, rowlock_release(p.rival), ROWLOCK_OK, "the lock is released");
     loss_is(l, try_lock(p.rival, LONG_TTL_MS), ROWLOCK_OK, "and is free");
-    close_pair(&p);
     return fired;
 }
 
@@ -271,7 +267,7 @@ static bool lose_acquire_and_close(struct loss *l)
 /* What is lost is the taking back of a grant whose answer was lost. */
 static bool lose_withdraw(struct loss *l)
 {
-    struct pair p = open_pair(l);
+    CLOSED_BY(close_pair) struct pair p = open_pair(l);
     loss_result(l, p.db, try_lock(p.lock, TTL_MS), ROWLOCK_OK, "granted");
     p.lock->state = RLK_IDLE;
     p.lock->request_open = true;
@@ -289,7 +285,6 @@ static bool lose_withdraw(struct loss *l)
         loss_is(l, rowlock_break(l->others, l->name, token, NULL), ROWLOCK_OK, "or is broken");
     }
     loss_rival_gets(l, token);
-    close_pair(&p);
     return fired;
 }
 

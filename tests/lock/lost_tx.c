@@ -107,7 +107,7 @@ static bool becomes(struct loss *l, long long (*what)(const struct loss *l), lon
 static bool lose_guard(struct loss *l)
 {
     bool fired;
-    struct deal d = begin(l);
+    CLOSED_BY(close_deal) struct deal d = begin(l);
     loss_result(l, l->others, try_lock(d.lock, LONG_TTL_MS), ROWLOCK_OK, "granted at first");
     long long token = rowlock_lock_token(d.lock);
     arm(l, &d);
@@ -117,14 +117,13 @@ static bool lose_guard(struct loss *l)
     loss_result(l, l->others, rowlock_break(l->others, l->name, token, NULL), ROWLOCK_OK,
                 "nothing is guarded any more");
     loss_is(l, rowlock_release(d.lock), ROWLOCK_LOST, "which the holder finds out");
-    close_deal(&d);
     return fired;
 }
 
 static bool lose_tx_acquire(struct loss *l)
 {
     bool fired;
-    struct deal d = begin(l);
+    CLOSED_BY(close_deal) struct deal d = begin(l);
     long long token = loss_next_token(l);
     rowlock_acquire_options options = *OPTIONS(acquire, .ttl_ms = LONG_TTL_MS);
     arm(l, &d);
@@ -143,14 +142,13 @@ static bool lose_tx_acquire(struct loss *l)
         loss_is(l, rowlock_release(d.lock), there ? ROWLOCK_OK : ROWLOCK_LOST, "and releases");
     }
     loss_rival_gets(l, outcome == COMMITTED ? token : 0);
-    close_deal(&d);
     return fired;
 }
 
 static bool lose_tx_release(struct loss *l)
 {
     bool fired;
-    struct deal d = begin(l);
+    CLOSED_BY(close_deal) struct deal d = begin(l);
     loss_result(l, l->others, try_lock(d.lock, LONG_TTL_MS), ROWLOCK_OK, "granted at first");
     long long token = rowlock_lock_token(d.lock);
     arm(l, &d);
@@ -170,7 +168,6 @@ static bool lose_tx_release(struct loss *l)
     }
     loss_ok(l, becomes(l, loss_rows, 0), "it is gone");
     loss_rival_gets(l, token);
-    close_deal(&d);
     return fired;
 }
 
@@ -184,7 +181,7 @@ static long long seen(const struct loss *l)
 static bool lose_tx_fence(struct loss *l)
 {
     bool fired;
-    struct deal d = begin(l);
+    CLOSED_BY(close_deal) struct deal d = begin(l);
     arm(l, &d);
     int said = rowlock_fence(d.tx, l->name, 5);
     enum outcome outcome = end(l, &d, said, &fired);
@@ -192,7 +189,6 @@ static bool lose_tx_fence(struct loss *l)
         loss_ok(l, becomes(l, seen, outcome == COMMITTED ? 5 : 0), "what was seen is committed");
     loss_result(l, l->others, rowlock_fence(l->others, l->name, 4),
                 seen(l) == 5 ? ROWLOCK_STALE : ROWLOCK_OK, "no session has it locked any more");
-    close_deal(&d);
     return fired;
 }
 

@@ -78,7 +78,7 @@ static void group_close(struct group *g)
  * these, and is the first to go on when they are committed. */
 static void broken_at_once(const struct contract *c)
 {
-    struct group g;
+    CLOSED_BY(group_close) struct group g;
     int held = 0;
     group_open(&g, c);
     void *floor = c->raw->open(c->url), *watcher = c->raw->open(c->url);
@@ -98,7 +98,6 @@ static void broken_at_once(const struct contract *c)
     is_result(g.db, rowlock_renew(g.locks[BROKEN], 0), ROWLOCK_LOST, "and that one is LOST");
     c->raw->close(floor);
     c->raw->close(watcher);
-    group_close(&g);
 }
 
 void contract_mysql_many(const struct contract *c)

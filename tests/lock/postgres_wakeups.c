@@ -92,7 +92,7 @@ static void ask_next(const struct contract *c, void *session, const char *column
  * one too. A pooler lends the session for a transaction, so it hears of nothing. */
 static void our_channels(const struct contract *c)
 {
-    struct guest holder, g, next;
+    CLOSED_BY(guest_close) struct guest holder, g, next;
     int wakeups = c->pooled ? 0 : getenv("ROWLOCK_TEST_POOL") ? 1 : 2;
     char channel[100], request[100];
     guests_open(c, "own wakeup", 0, &holder, &g, &next, NULL);
@@ -120,7 +120,6 @@ static void our_channels(const struct contract *c)
     guest_releases(&g, ROWLOCK_OK, "which is");
     is_heard(c, session, request, 1, "when it is its turn");
     guest_gets(&next, "and gets it, woken for or not");
-    guests_close(&holder, &g, &next, NULL);
 }
 
 /* What is released in a transaction is told when that is committed, and not if it is rolled back. */

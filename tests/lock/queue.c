@@ -62,7 +62,8 @@ static void line_is_listed(rowlock_db *db, const struct guest *guests)
 
 static void in_order(const struct contract *c)
 {
-    struct guest holder, guests[GUESTS];
+    CLOSED_BY(guest_close) struct guest holder;
+    struct guest guests[GUESTS];
     int64_t token;
     guest_open(&holder, c, "line", 0);
     guest_tries(&holder, ROWLOCK_OK, "a lock is held");
@@ -86,7 +87,6 @@ static void in_order(const struct contract *c)
     tap_is_int(tickets_of(c, "line"), 0, "no ticket is left");
     guest_tries(&holder, ROWLOCK_OK, "nor an obstacle");
     guests_close_all(guests, GUESTS);
-    guest_close(&holder);
 }
 
 static void line_ends(struct guest *holder, struct guest *g, const char *what)
@@ -481,7 +481,7 @@ static void adopted(const struct contract *c)
 /* A release that is a part of a transaction lets others in when that ends. */
 static void released_in_a_transaction(const struct contract *c, bool commits)
 {
-    struct guest holder, g;
+    CLOSED_BY(guest_close) struct guest holder, g;
     OWNED(session) void *session = c->raw->open(c->url);
     guest_adopt(&holder, c, session, "tx line");
     guest_open(&g, c, "tx line", 0);
@@ -499,7 +499,6 @@ static void released_in_a_transaction(const struct contract *c, bool commits)
     else
         guest_releases(&holder, ROWLOCK_OK, "until it is released for good");
     guest_gets(&g, "then the next in line gets it");
-    guests_close(&g, &holder, NULL);
 }
 
 /* A statement that takes what is the first one's, in a transaction. */

@@ -12,6 +12,7 @@ struct story story;
 
 static void begin_with(rowlock_db *(*open)(void))
 {
+    story_end();
     script_reset();
     story.db = open();
     story.lock = must_lock(story.db, "nightly");
@@ -96,10 +97,8 @@ void story_end(void)
 
 static void tell_row(const struct story_row *row)
 {
-    if (row->begin) {
-        story_end();
+    if (row->begin)
         row->begin();
-    }
     script_calls();
     for (const struct story_answer *a = row->answers; a < row->answers + STORY_ANSWERS; a++)
         if (a->how != NO_ANSWER)

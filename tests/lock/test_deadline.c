@@ -121,7 +121,6 @@ static void margin(int64_t ttl_ms, int64_t asked_ms, int64_t margin_ms)
     tap_is_int(its_state(0), ROWLOCK_STATE_HELD, "HELD until its margin");
     script_pass_ms(1);
     tap_is_int(its_state(0), ROWLOCK_STATE_LOST, "of %d ms", (int)margin_ms);
-    story_end();
 }
 
 static void test_margin(void)

@@ -50,8 +50,18 @@ static void let_go(void)
     sem_post(&go_on);
 }
 
+static void end(void)
+{
+    rowlock_lock_close(lock);
+    rowlock_db_close(db);
+    lock = NULL;
+    db = NULL;
+}
+
+/* Ends the test before. */
 static void begin(void)
 {
+    end();
     script_reset();
     sem_init(&halted, 0, 0);
     sem_init(&go_on, 0, 0);
@@ -60,14 +70,6 @@ static void begin(void)
     lock = must_lock(db, "nightly");
     script_always(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD, .left_us = HOUR_US));
     script_hook(halt);
-}
-
-static void end(void)
-{
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
-    sem_destroy(&halted);
-    sem_destroy(&go_on);
 }
 
 static int start(rowlock_lock *which)
@@ -155,7 +157,6 @@ static void test_waits(void)
     must_start();
     finishes(ROWLOCK_OK, "a lock that is held is entered again like this too");
     tap_is_str(script_calls(), "", "without a step of the database's");
-    end();
 }
 
 static int start_with(rowlock_acquire_options options)
@@ -188,7 +189,6 @@ static void test_results(void)
     tap_is_int(rowlock_acquire_start(NULL, NULL), ROWLOCK_EMISUSE, "nor for no lock");
     tap_is_str(script_calls(), "", "nothing was sent");
     rowlock_lock_close(there);
-    end();
 }
 
 /* ---- all others meanwhile */
@@ -259,7 +259,6 @@ static void test_others_are_turned_away(void)
     finishes(ROWLOCK_OK, "and it goes on");
     rowlock_lock_close(other);
     rowlock_db_close(tx);
-    end();
 }
 
 /* What is held otherwise can be asked for what it knows. */
@@ -276,7 +275,6 @@ static void test_another_is_held(void)
     finishes(ROWLOCK_OK, "it is granted");
     tap_is_int(rowlock_release(other), ROWLOCK_OK, "then the other one can be released");
     rowlock_lock_close(other);
-    end();
 }
 
 static atomic_bool asking_enough, asked_once;
@@ -313,7 +311,6 @@ static void test_callback_asks_meanwhile(void)
     asking_enough = true;
     rowlock_lock_close(kept);
     rowlock_keeper_close(keeper);
-    end();
 }
 
 /* ---- ending it */
@@ -342,7 +339,6 @@ static void test_closing(bool the_db)
     tap_is_int(fcntl(fd, F_GETFD), -1, "its descriptor is closed");
     tap_is_int(script.threads_left, 1, "its thread has ended");
     tap_is_int(wait_lock(lock, TTL_MS, 5), ROWLOCK_TIMEOUT, "the next wait is not cancelled");
-    end();
 }
 
 static int go_on_later(void *argument)
@@ -365,7 +361,6 @@ static void test_closing_what_was_granted(bool the_db)
     script_always(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD, .left_us = HOUR_US));
     tap_is_int(wait_lock(lock, TTL_MS, 5), ROWLOCK_TIMEOUT,
                "a cancel without a wait does not end the next wait");
-    end();
 }
 
 /* Ended, but no step was called. */
@@ -379,7 +374,6 @@ static void test_closing_unstepped(void)
     close_it(false);
     tap_is_str(script_calls(), "release", "closed without a step, it is released");
     tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_OK, "and the db goes on");
-    end();
 }
 
 static atomic_bool asking, beside;
@@ -410,7 +404,6 @@ static void test_closing_another_lock(void)
     finishes(ROWLOCK_CANCELLED, "what was started ends as cancelled, and says so");
     close_it(false);
     tap_is_int(wait_lock(lock, TTL_MS, 5) == ROWLOCK_OK, false, "the db goes on");
-    end();
 }
 
 /* What was started is the lock's until it has been stepped for, ended or not. */
@@ -430,7 +423,6 @@ static void test_starting_another(void)
     }
     tap_is_int(rowlock_acquire_step(lock), ROWLOCK_CANCELLED, "whose result is still there");
     rowlock_lock_close(other);
-    end();
 }
 
 /* ---- what it takes */
@@ -491,7 +483,6 @@ static void test_shortage(int (*start_without)(void), const char *what)
     must_start();
     finishes(ROWLOCK_OK, "with enough of it the handle works as before");
     tap_is_int(fail_alloc_live(), live, "and all is given back");
-    end();
 }
 
 static atomic_int open_to_signals;
@@ -517,7 +508,6 @@ static void test_signals(void)
     finishes(ROWLOCK_OK, "and granted");
     tap_is_int(open_to_signals, 0, "its thread takes no signals");
     tap_is_int(sigismember(&after, SIGTERM), sigismember(&before, SIGTERM), "the caller's does");
-    end();
 }
 
 /* ---- fork */
@@ -553,7 +543,6 @@ static void test_fork(void)
     close(pipe_to_child[1]);
     tap_is_int(child_join(child), 0, "in a child nothing is started, and the handles are useless");
     tap_is_int(rowlock_release(lock), ROWLOCK_OK, "the parent releases");
-    end();
 }
 
 int main(void)
@@ -575,5 +564,6 @@ int main(void)
     test_shortage(start_without_thread, "a thread");
     test_signals();
     test_fork();
+    end();
     return tap_done();
 }

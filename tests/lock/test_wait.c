@@ -16,8 +16,19 @@ enum { TTL_MS = 10000 };
 static rowlock_db *db;
 static rowlock_lock *lock;
 
+static void end(void)
+{
+    script_hook(NULL);
+    rowlock_lock_close(lock);
+    rowlock_db_close(db);
+    lock = NULL;
+    db = NULL;
+}
+
+/* Ends the test before. */
 static void begin(void)
 {
+    end();
     script_reset();
     db = script_open(NULL);
     lock = must_lock(db, "nightly");
@@ -38,13 +49,6 @@ static void begin_jumping(bool unwakeable)
     script_jump();
 }
 
-static void end(void)
-{
-    script_hook(NULL);
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
-}
-
 /* ---- the end of the wait */
 
 static void test_timeout(bool unwakeable)
@@ -63,7 +67,6 @@ static void test_timeout(bool unwakeable)
     tap_ok(script.request_count >= 3, "it looked several times");
     int64_t last_us = script.acquired_us[script.request_count - 1];
     tap_ok(last_us - began_us >= 1500000, "the last time at the very end");
-    end();
 }
 
 /* ---- pauses between resendings */
@@ -95,7 +98,6 @@ static void test_retry_pauses(void)
     }
     tap_ok(same < 10, "two handles do not pause alike");
     rowlock_db_close(other);
-    end();
 }
 
 /* ---- cancelling */
@@ -124,7 +126,6 @@ static void test_cancel_from_signal(bool unwakeable)
                "a signal handler's cancel ends the wait");
     tap_ok(signalled == db, "cancelling leaves errno alone");
     sigaction(SIGALRM, &before, NULL);
-    end();
 }
 
 static void do_nothing(int number)
@@ -145,7 +146,6 @@ static void test_signal_alone(bool unwakeable)
            "nor make it look more often: %d looks", script_count(OP_ACQUIRE));
     setitimer(ITIMER_REAL, &never, NULL);
     sigaction(SIGALRM, &before, NULL);
-    end();
 }
 
 static void test_cancel_before(bool unwakeable)
@@ -158,7 +158,6 @@ static void test_cancel_before(bool unwakeable)
                "but the next wait, although it came before it");
     tap_is_int(rlk_now_us(), began_us, "which takes no time");
     tap_is_int(wait_lock(lock, TTL_MS, 30), ROWLOCK_TIMEOUT, "and that one only");
-    end();
 }
 
 static void test_cancel_after(void)
@@ -175,7 +174,6 @@ static void test_cancel_after(void)
     tap_is_int(error_code(db), ROWLOCK_CANCELLED, "and the handle says so");
     tap_is_int(wait_lock(lock, TTL_MS, 30), ROWLOCK_TIMEOUT, "and that one only");
     rowlock_cancel(NULL);
-    end();
 }
 
 static enum script_op cancelled_at;
@@ -201,7 +199,6 @@ static void test_cancel_before_free(void)
     tap_is_int(rowlock_release(lock) + rowlock_release(lock), ROWLOCK_OK, "released");
     tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_CANCELLED,
                "and leaves the cancel to the next one");
-    end();
 }
 
 /* Whatever step is under way then, none is broken off, and the wait is not begun. */
@@ -219,7 +216,6 @@ static void test_cancel_while_asking(void)
         tap_ok(script_count(OP_ACQUIRE) <= 2, "which is not asked for ever");
         tap_is_int(rlk_now_us(), began_us, "nor waited for");
         tap_is_int(script_count(OP_LEAVE), script_count(OP_ENQUEUE), "no ticket stays");
-        end();
     }
     begin_jumping(false);
     script_hook(cancel_now);
@@ -231,7 +227,6 @@ static void test_cancel_while_asking(void)
     tap_is_int(rowlock_release(lock), ROWLOCK_OK, "and released");
     tap_is_int(wait_lock(lock, TTL_MS, 30), ROWLOCK_TIMEOUT,
                "the cancel that came too late for it does not end the next wait");
-    end();
 }
 
 /* Does a wake-up end its wait? It is there already, or it does not come. */
@@ -294,5 +289,6 @@ int main(void)
     test_cancel_before_free();
     test_cancel_while_asking();
     test_first_of_pool();
+    end();
     return tap_done();
 }

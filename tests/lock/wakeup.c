@@ -88,13 +88,12 @@ static void waiter_is_held_up(const struct contract *c, struct faultproxy *proxy
                               int permits)
 {
     for (int side = ON_REQUEST; side <= ON_ANSWER; side++) {
-        struct stage s;
+        CLOSED_BY(stage_close) struct stage s;
         int nth = 1;
         stage_open(&s, c, proxy, url, c->url, permits);
         while (nth < REQUESTS_MAX && release_at(&s, nth, (enum fault_side)side))
             nth++;
         tap_ok(nth > SURE, "a try, a ticket, and another try at least, %d in all", nth - 1);
-        stage_close(&s);
     }
 }
 

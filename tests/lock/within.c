@@ -218,7 +218,7 @@ static void refused(const struct contract *c, const struct sort *sort)
 {
     for (int several = 0; several <= 1; several++)
         for (int all = 0; all <= several; all++) {
-            struct inside in = inside_open(c, sort);
+            CLOSED_BY(inside_close) struct inside in = inside_open(c, sort);
             bool over = is_postgres(c) && !all; /* a savepoint saves it there */
             begin(&in);
             inside_run(&in, "INSERT INTO win_log VALUES ('before')");
@@ -229,7 +229,6 @@ static void refused(const struct contract *c, const struct sort *sort)
             site_finds(&in.s, several && !all && !over ? "4" : "6",
                        "of its chunk what could be changed is",
                        "SELECT count(*) FROM win_rows WHERE version = %d AND n = 0", FIRST);
-            inside_close(&in);
         }
 }
 
@@ -304,7 +303,7 @@ static void deadlocked(const struct contract *c, const struct sort *sort)
 /* A row that another client keeps locked is waited for until the statement deadline. */
 static void kept_out(const struct contract *c, const struct sort *sort)
 {
-    struct inside in = inside_open(c, sort);
+    CLOSED_BY(inside_close) struct inside in = inside_open(c, sort);
     struct site s = in.s;
     rowlock_db_options options = *OPTIONS(db, .statement_timeout_ms = patience_ms(c));
     if (is_mysql(c))
@@ -324,7 +323,6 @@ static void kept_out(const struct contract *c, const struct sort *sort)
     row_becomes(&in.s, in.t, UPDATE, 2, number(5), FIRST, ROWLOCK_CONFLICT, 0, "kept out");
     site_run(&s, "ROLLBACK");
     says_the_truth(&in, is_postgres(c), "kept out");
-    inside_close(&in);
 }
 
 /* ---- locks and versions together */
@@ -392,7 +390,7 @@ static void all_mysql_sorts(const struct contract *c, const char *isolation)
 
 void contract_within(const struct contract *c)
 {
-    struct site s = site_open(c);
+    CLOSED_BY(site_close) struct site s = site_open(c);
     site_table(&s, "win_rows",
                "id INT PRIMARY KEY, n INT, version BIGINT NOT NULL, CHECK (n < 1000)");
     site_table(&s, "win_log", "w VARCHAR(20)");
@@ -403,5 +401,4 @@ void contract_within(const struct contract *c)
     }
     site_run(&s, "DROP TABLE win_rows");
     site_run(&s, "DROP TABLE win_log");
-    site_close(&s);
 }

@@ -461,7 +461,7 @@ static int contend(void *argument)
 
 static void contests(const struct contract *c)
 {
-    struct asking a = ask_open(c);
+    CLOSED_BY(ask_close) struct asking a = ask_open(c);
     struct contest contest = {.c = c};
     struct helper *helpers[CLAIMS];
     int decided = 0;
@@ -474,7 +474,6 @@ static void contests(const struct contract *c)
     tap_is_int(decided, CONTESTS, "of several that claim a key at once one has it");
     tap_is_int(contest.busy, CONTESTS * (CLAIMS - 1),
                "and all others are told that it is in progress");
-    ask_close(&a);
 }
 
 static void other_tables(const struct contract *c)
