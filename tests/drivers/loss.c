@@ -98,12 +98,17 @@ void loss_arm(struct loss *l)
     faultproxy_arm(l->proxy, l->nth, loss_fault(l));
 }
 
-bool loss_disarm(struct loss *l)
+void loss_disarm(struct loss *l)
 {
-    bool fired = faultproxy_fired(l->proxy);
+    l->fired = faultproxy_fired(l->proxy);
     l->requests = faultproxy_round_trips(l->proxy);
     faultproxy_arm(l->proxy, 0, loss_fault(l));
-    return fired;
+}
+
+int loss_ended(struct loss *l, int said)
+{
+    loss_disarm(l);
+    return said;
 }
 
 /* Time: the proxy delays by the real clock, since some moment between arming and now. On a machine
@@ -141,19 +146,19 @@ static void check_duration(const struct loss *l)
     loss_ok(l, took_ms < longest_ms, "it takes no longer than it may, %lld ms", (long long)took_ms);
 }
 
-bool loss_said(const struct loss *l, const rowlock_db *db, bool fired, int said, int want)
+bool loss_said(const struct loss *l, const rowlock_db *db, int said, int want)
 {
     check_duration(l);
-    if (!fired || l->mode != NOT_RECONNECTING)
+    if (!l->fired || l->mode != NOT_RECONNECTING)
         return loss_result(l, db, said, want, "it is done");
     return loss_ok(l, said == ROWLOCK_ECONN || said == ROWLOCK_EUNCERTAIN,
                    "%s tells that it is lost", rowlock_result_name(said));
 }
 
-void loss_read_said(const struct loss *l, const rowlock_db *db, bool fired, int said)
+void loss_read_said(const struct loss *l, const rowlock_db *db, int said)
 {
     check_duration(l);
-    bool lost = fired && l->mode == NOT_RECONNECTING;
+    bool lost = l->fired && l->mode == NOT_RECONNECTING;
     loss_result(l, db, said, lost ? ROWLOCK_ECONN : ROWLOCK_OK, "a read is never uncertain");
 }
 

@@ -50,16 +50,17 @@ struct loss {
     enum loss_mode mode;
     int nth; /* request from when it is armed; 0: nothing is lost */
     int requests; /* that were made while it was armed */
+    bool fired; /* something was lost */
     int patience; /* time limits are that many times as long; 0: once */
     int64_t armed_ms;
     char text[120]; /* all of that, for people */
     char name[60]; /* of a lock that was never used before */
 };
 
-/* An operation loses what the case says, and checks. False if nothing was lost. */
+/* An operation loses what the case says, and checks. */
 struct operation {
     const char *what;
-    bool (*lose)(struct loss *l);
+    void (*lose)(struct loss *l);
     bool reconnects; /* also in the modes that reconnect */
     bool connects; /* also with a connection that is gone, in all ways and not only by cuts */
     bool pools; /* also where the old session cannot be ended */
@@ -95,8 +96,11 @@ rowlock_db *loss_open_at(const char *url, const rowlock_db_options *options);
 rowlock_db *loss_open(struct loss *l); /* through the proxy */
 rowlock_lock *loss_hold(struct loss *l, rowlock_db *db); /* the case's lock, for LONG_TTL_MS */
 
+/* Its result is that of the call, during which the loss is armed. */
+#define LOSING(l, call) (loss_arm(l), loss_ended(l, call))
+int loss_ended(struct loss *l, int said);
 void loss_arm(struct loss *l);
-bool loss_disarm(struct loss *l); /* did it happen? */
+void loss_disarm(struct loss *l);
 
 /* Until what is late has arrived and was carried out. */
 void loss_pass(const struct loss *l);
@@ -114,9 +118,9 @@ bool loss_is_cut(enum loss_way way); /* which is noticed without a deadline */
 bool loss_result(const struct loss *l, const rowlock_db *db, int got, int want, const char *what);
 /* What the call said while it was armed: want if nothing was lost or it could reconnect, ECONN or
  * EUNCERTAIN if not. Also that it did not take too long. */
-bool loss_said(const struct loss *l, const rowlock_db *db, bool fired, int said, int want);
+bool loss_said(const struct loss *l, const rowlock_db *db, int said, int want);
 /* A plain read is never uncertain. */
-void loss_read_said(const struct loss *l, const rowlock_db *db, bool fired, int said);
+void loss_read_said(const struct loss *l, const rowlock_db *db, int said);
 
 /* What the tables say of the case's name. */
 long long loss_rows(const struct loss *l);

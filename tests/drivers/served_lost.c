@@ -83,7 +83,8 @@ static bool lose(struct loss *l, const struct job *job)
         snprintf(l->name, sizeof l->name, "%s%s %d", l->prefix, l->what, ++l->serial);
         tap_hold();
         faultproxy_slowest_us(l->proxy);
-        bool fired = job->operation->lose(l);
+        job->operation->lose(l);
+        bool fired = l->fired;
         if (l->nth == 1)
             loss_ok(l, fired, "that came to pass");
         loss_pass(l);

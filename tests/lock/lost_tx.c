@@ -70,7 +70,7 @@ static void arm(struct loss *l, struct deal *d)
 /* A connection that is lost took the transaction along; what the caller can do is close it. */
 enum outcome { COMMITTED, UNDONE, UNKNOWN };
 
-static enum outcome end(struct loss *l, struct deal *d, int said, bool *fired)
+static enum outcome end(struct loss *l, struct deal *d, int said)
 {
     char why[300] = "";
     enum outcome outcome = UNDONE;
@@ -82,8 +82,8 @@ static enum outcome end(struct loss *l, struct deal *d, int said, bool *fired)
         loss_is(l, err.transaction_over, 1, "which is told");
     }
     d->over = true;
-    *fired = loss_disarm(l);
-    loss_ok(l, *fired || outcome == COMMITTED, "where nothing is lost it is committed");
+    loss_disarm(l);
+    loss_ok(l, l->fired || outcome == COMMITTED, "where nothing is lost it is committed");
     rowlock_db_close(d->tx);
     l->raw->close(d->session);
     loss_pass(l);
@@ -104,31 +104,28 @@ static bool becomes(struct loss *l, long long (*what)(const struct loss *l), lon
     return EVENTUALLY(what(l) == want);
 }
 
-static bool lose_guard(struct loss *l)
+static void lose_guard(struct loss *l)
 {
-    bool fired;
     CLOSED_BY(close_deal) struct deal d = begin(l);
     loss_result(l, l->others, try_lock(d.lock, LONG_TTL_MS), ROWLOCK_OK, "granted at first");
     long long token = rowlock_lock_token(d.lock);
     arm(l, &d);
     int said = rowlock_guard(d.lock, d.tx);
-    end(l, &d, said, &fired);
+    end(l, &d, said);
     loss_granted(l, d.lock, token);
     loss_result(l, l->others, rowlock_break(l->others, l->name, token, NULL), ROWLOCK_OK,
                 "nothing is guarded any more");
     loss_is(l, rowlock_release(d.lock), ROWLOCK_LOST, "which the holder finds out");
-    return fired;
 }
 
-static bool lose_tx_acquire(struct loss *l)
+static void lose_tx_acquire(struct loss *l)
 {
-    bool fired;
     CLOSED_BY(close_deal) struct deal d = begin(l);
     long long token = loss_next_token(l);
     rowlock_acquire_options options = *OPTIONS(acquire, .ttl_ms = LONG_TTL_MS);
     arm(l, &d);
     int said = rowlock_tx_acquire(d.lock, d.tx, &options);
-    enum outcome outcome = end(l, &d, said, &fired);
+    enum outcome outcome = end(l, &d, said);
     if (outcome == COMMITTED) {
         loss_granted(l, d.lock, token);
         loss_result(l, l->others, rowlock_release(d.lock), ROWLOCK_OK, "it is released");
@@ -142,18 +139,16 @@ static bool lose_tx_acquire(struct loss *l)
         loss_is(l, rowlock_release(d.lock), there ? ROWLOCK_OK : ROWLOCK_LOST, "and releases");
     }
     loss_rival_gets(l, outcome == COMMITTED ? token : 0);
-    return fired;
 }
 
-static bool lose_tx_release(struct loss *l)
+static void lose_tx_release(struct loss *l)
 {
-    bool fired;
     CLOSED_BY(close_deal) struct deal d = begin(l);
     loss_result(l, l->others, try_lock(d.lock, LONG_TTL_MS), ROWLOCK_OK, "granted at first");
     long long token = rowlock_lock_token(d.lock);
     arm(l, &d);
     int said = rowlock_tx_release(d.lock, d.tx);
-    enum outcome outcome = end(l, &d, said, &fired);
+    enum outcome outcome = end(l, &d, said);
     if (outcome == COMMITTED) {
         loss_is(l, loss_rows(l), 0, "the lock went with the commit");
         loss_result(l, l->others, rowlock_release(d.lock), ROWLOCK_OK,
@@ -168,7 +163,6 @@ static bool lose_tx_release(struct loss *l)
     }
     loss_ok(l, becomes(l, loss_rows, 0), "it is gone");
     loss_rival_gets(l, token);
-    return fired;
 }
 
 static long long seen(const struct loss *l)
@@ -178,18 +172,16 @@ static long long seen(const struct loss *l)
                    l->name);
 }
 
-static bool lose_tx_fence(struct loss *l)
+static void lose_tx_fence(struct loss *l)
 {
-    bool fired;
     CLOSED_BY(close_deal) struct deal d = begin(l);
     arm(l, &d);
     int said = rowlock_fence(d.tx, l->name, 5);
-    enum outcome outcome = end(l, &d, said, &fired);
+    enum outcome outcome = end(l, &d, said);
     if (outcome != UNKNOWN)
         loss_ok(l, becomes(l, seen, outcome == COMMITTED ? 5 : 0), "what was seen is committed");
     loss_result(l, l->others, rowlock_fence(l->others, l->name, 4),
                 seen(l) == 5 ? ROWLOCK_STALE : ROWLOCK_OK, "no session has it locked any more");
-    return fired;
 }
 
 const struct operation lost_tx_operations[] = {

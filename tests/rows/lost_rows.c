@@ -39,7 +39,6 @@ struct deal {
     rowlock_walk_report report;
     int computed; /* rows of a walk, but the one that met a conflict */
     bool meddled;
-    bool fired;
     int said;
 };
 
@@ -132,7 +131,7 @@ static int call_read_many(struct deal *d)
 
 static void check_read(struct deal *d)
 {
-    bool lost = d->fired && d->l->mode == NOT_RECONNECTING;
+    bool lost = d->l->fired && d->l->mode == NOT_RECONNECTING;
     loss_ok(d->l, d->said == ROWLOCK_OK || lost, "a read is answered, or says that it was not: %s",
             why(d->db));
     if (d->said == ROWLOCK_OK)
@@ -246,7 +245,7 @@ static void check_claim(struct deal *d)
     if (!d->once)
         return;
     int result = rowlock_once_complete(d->once, d->db, "x", 1);
-    if (result != ROWLOCK_OK && d->fired && d->l->mode == NOT_RECONNECTING)
+    if (result != ROWLOCK_OK && d->l->fired && d->l->mode == NOT_RECONNECTING)
         result = rowlock_once_complete(d->once, d->db, "x", 1);
     loss_result(d->l, d->db, result, ROWLOCK_OK, "the client that claimed it completes it");
 }
@@ -330,7 +329,7 @@ static void make_rows(struct loss *l)
                 l->prefix, id);
 }
 
-static bool lose(struct loss *l)
+static void lose(struct loss *l)
 {
     const struct trade *trade = trades;
     while (strcmp(trade->what, l->what) != 0)
@@ -345,15 +344,12 @@ static bool lose(struct loss *l)
     open_its_table(&d);
     if (trade->claims)
         loss_result(l, d.db, claim(&d), ROWLOCK_OK, "the key is claimed at first");
-    loss_arm(l);
-    d.said = trade->call(&d);
-    d.fired = loss_disarm(l);
-    if (!d.fired || (trade->goes_on && l->mode == RECONNECTING))
+    d.said = LOSING(l, trade->call(&d));
+    if (!l->fired || (trade->goes_on && l->mode == RECONNECTING))
         loss_result(l, d.db, d.said, trade->want, "it is done");
     trade->check(&d);
     rowlock_once_close(d.once);
     rowlock_table_close(d.table);
-    return d.fired;
 }
 
 const struct operation *lost_row_operations(void)
