@@ -230,13 +230,13 @@ static void lose_install(struct loss *l)
 }
 
 const struct operation lost_admin_operations[] = {
-    {.what = "list", .lose = lose_list, .reconnects = true},
-    {.what = "last grant", .lose = lose_last_grant, .reconnects = true},
-    {.what = "break", .lose = lose_break, .reconnects = true, .pools = true},
-    {.what = "sweep", .lose = lose_sweep, .reconnects = true, .many = true},
-    {.what = "fold", .lose = lose_fold, .reconnects = true, .pools = true},
-    {.what = "fence", .lose = lose_fence, .reconnects = true, .pools = true},
-    {.what = "raise", .lose = lose_raise, .reconnects = true, .pools = true},
-    {.what = "install", .lose = lose_install, .reconnects = true, .many = true, .varies = true},
-    {.lose = NULL},
+    {"list", lose_list, RECONNECTS, 0},
+    {"last grant", lose_last_grant, RECONNECTS, 0},
+    {"break", lose_break, RECONNECTS | POOLS, 0},
+    {"sweep", lose_sweep, RECONNECTS | MANY, 0},
+    {"fold", lose_fold, RECONNECTS | POOLS, 0},
+    {"fence", lose_fence, RECONNECTS | POOLS, 0},
+    {"raise", lose_raise, RECONNECTS | POOLS, 0},
+    {"install", lose_install, RECONNECTS | MANY | VARIES, 0},
+    {NULL, NULL, 0, 0},
 };

@@ -61,15 +61,17 @@ struct loss {
 struct operation {
     const char *what;
     void (*lose)(struct loss *l);
-    bool reconnects; /* also in the modes that reconnect */
-    bool connects; /* also with a connection that is gone, in all ways and not only by cuts */
-    bool pools; /* also where the old session cannot be ended */
-    bool many; /* requests: waiting for each of them is done in one mode only */
-    bool varies; /* how many requests it makes depends on the time */
-    bool alike; /* are its requests */
+    enum {
+        RECONNECTS = 1, /* also in the modes that reconnect */
+        CONNECTS = 2, /* also with a connection that is gone, in all ways and not only by cuts */
+        POOLS = 4, /* also where the old session cannot be ended */
+        MANY = 8, /* requests: waiting for each of them is done in one mode only */
+        VARIES = 16, /* how many requests it makes depends on the time */
+        ALIKE = 32, /* are its requests */
+        ONCE = 64, /* not a matter of requests: in one way and mode */
+        CUTS = 128 /* only cuts, on a connection that stands */
+    } is;
     int most; /* requests that differ; 0: all do */
-    bool once; /* not a matter of requests: in one way and mode */
-    bool cuts; /* only cuts, on a connection that stands */
 };
 /* Each ends with .lose NULL. */
 extern const struct operation lost_lock_operations[], lost_admin_operations[], lost_tx_operations[],

@@ -149,13 +149,9 @@ static void lose_for_good(struct loss *l)
 }
 
 const struct operation lost_keeper_operations[] = {
-    {.what = "keep", .lose = lose_heartbeat, .reconnects = true, .varies = true, .alike = true},
-    {.what = "keep and release",
-     .lose = lose_last_heartbeat,
-     .reconnects = true,
-     .varies = true,
-     .alike = true},
-    {.what = "keep, silence", .lose = lose_for_a_while, .once = true},
-    {.what = "keep, long silence", .lose = lose_for_good, .once = true},
-    {.lose = NULL},
+    {"keep", lose_heartbeat, RECONNECTS | VARIES | ALIKE, 0},
+    {"keep and release", lose_last_heartbeat, RECONNECTS | VARIES | ALIKE, 0},
+    {"keep, silence", lose_for_a_while, ONCE, 0},
+    {"keep, long silence", lose_for_good, ONCE, 0},
+    {NULL, NULL, 0, 0},
 };

@@ -185,9 +185,9 @@ static void lose_tx_fence(struct loss *l)
 }
 
 const struct operation lost_tx_operations[] = {
-    {.what = "guard", .lose = lose_guard},
-    {.what = "acquire in a transaction", .lose = lose_tx_acquire},
-    {.what = "release in a transaction", .lose = lose_tx_release},
-    {.what = "fence in a transaction", .lose = lose_tx_fence},
-    {.lose = NULL},
+    {"guard", lose_guard, 0, 0},
+    {"acquire in a transaction", lose_tx_acquire, 0, 0},
+    {"release in a transaction", lose_tx_release, 0, 0},
+    {"fence in a transaction", lose_tx_fence, 0, 0},
+    {NULL, NULL, 0, 0},
 };

@@ -356,7 +356,6 @@ const struct operation *lost_row_operations(void)
 {
     static struct operation operations[TRADES + 1];
     for (int i = 0; i < TRADES; i++)
-        operations[i] = (struct operation){
-            .what = trades[i].what, .lose = lose, .reconnects = true, .cuts = true};
+        operations[i] = (struct operation){trades[i].what, lose, RECONNECTS | CUTS, 0};
     return operations;
 }
