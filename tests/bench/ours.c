@@ -39,9 +39,7 @@ rowlock_db *ours_connect(const struct place *place)
 {
     rowlock_db *db = NULL;
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    options.schema = place->schema;
-    must_open(rowlock_db_open(place->url, &options, &db, &err), &err);
+    must_open(rowlock_db_open(place->url, OPTIONS(db, .schema = place->schema), &db, &err), &err);
     return db;
 }
 
@@ -49,12 +47,12 @@ rowlock_table *ours_open_table(const struct place *place, const char *name,
                                const char *const *columns, rowlock_db **db)
 {
     static const char *const key[] = {"id", NULL};
-    rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
     rowlock_table *table = NULL;
     *db = ours_connect(place);
-    about.schema = place->schema;
-    about.columns = columns;
-    must(*db, rowlock_table_open(*db, name, key, &about, &table), ROWLOCK_OK);
+    must(*db,
+         rowlock_table_open(*db, name, key,
+                            OPTIONS(table, .schema = place->schema, .columns = columns), &table),
+         ROWLOCK_OK);
     return table;
 }
 
@@ -100,9 +98,7 @@ void *ours_open(const struct place *place, const char *name)
 void *ours_open_adopted(const struct place *place, const char *name)
 {
     struct our_session *s = new_session(place);
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    options.schema = place->schema;
-    s->db = hand_adopt(place, &options, &s->lent);
+    s->db = hand_adopt(place, OPTIONS(db, .schema = place->schema), &s->lent);
     return with_lock(s, name);
 }
 
@@ -116,8 +112,7 @@ void ours_install_quorum(const struct place *places)
 {
     const char *urls[MEMBERS];
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    options.schema = places->schema;
+    rowlock_db_options options = *OPTIONS(db, .schema = places->schema);
     for (int i = 0; i < MEMBERS; i++)
         ours_install(&places[i]);
     member_urls(places, urls);
@@ -129,10 +124,10 @@ void *ours_open_quorum(const struct place *places, const char *name)
     const char *urls[MEMBERS];
     struct our_session *s = new_session(places);
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    options.schema = places->schema;
     member_urls(places, urls);
-    must_open(rowlock_db_open_quorum(urls, MEMBERS, &options, &s->db, &err), &err);
+    must_open(
+        rowlock_db_open_quorum(urls, MEMBERS, OPTIONS(db, .schema = places->schema), &s->db, &err),
+        &err);
     return with_lock(s, name);
 }
 
@@ -157,11 +152,10 @@ static struct shared_pool *pool_of(const struct place *place)
 static void open_pool(struct shared_pool *shared, const struct place *place)
 {
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_pool_options options = ROWLOCK_POOL_OPTIONS_INIT;
-    rowlock_db_options db_options = ROWLOCK_DB_OPTIONS_INIT;
-    db_options.schema = place->schema;
-    options.db = &db_options;
-    must_open(rowlock_pool_open(place->url, &options, &shared->pool, &err), &err);
+    must_open(rowlock_pool_open(place->url,
+                                OPTIONS(pool, .db = OPTIONS(db, .schema = place->schema)),
+                                &shared->pool, &err),
+              &err);
     shared->place = place;
 }
 
@@ -169,12 +163,10 @@ void *ours_open_pooled(const struct place *place, const char *name)
 {
     struct our_session *s = new_session(place);
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
     s->shared = pool_of(place);
     if (s->shared->users++ == 0)
         open_pool(s->shared, place);
-    options.pool = s->shared->pool;
-    must_open(rowlock_db_open(NULL, &options, &s->db, &err), &err);
+    must_open(rowlock_db_open(NULL, OPTIONS(db, .pool = s->shared->pool), &s->db, &err), &err);
     return with_lock(s, name);
 }
 
@@ -204,10 +196,8 @@ void ours_close(void *session)
 void ours_acquire(void *session)
 {
     struct our_session *s = session;
-    rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-    options.ttl_ms = LEASE_MS;
-    options.wait_ms = 20000;
-    must(s->db, rowlock_acquire(s->lock, &options), ROWLOCK_OK);
+    must(s->db, rowlock_acquire(s->lock, OPTIONS(acquire, .ttl_ms = LEASE_MS, .wait_ms = 20000)),
+         ROWLOCK_OK);
 }
 
 bool ours_try(void *session)
@@ -222,9 +212,7 @@ bool ours_try(void *session)
 void ours_hold_long(void *session)
 {
     struct our_session *s = session;
-    rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-    options.ttl_ms = 60 * LEASE_MS;
-    must(s->db, rowlock_acquire(s->lock, &options), ROWLOCK_OK);
+    must(s->db, rowlock_acquire(s->lock, OPTIONS(acquire, .ttl_ms = 60 * LEASE_MS)), ROWLOCK_OK);
 }
 
 #define STEP(name, call, expected)       \
@@ -247,11 +235,9 @@ void ours_pair(void *session)
 int64_t ours_sweep(void *session)
 {
     struct our_session *s = session;
-    rowlock_sweep_options options = ROWLOCK_SWEEP_OPTIONS_INIT;
     rowlock_sweep_report report = ROWLOCK_SWEEP_REPORT_INIT;
-    options.batch = BATCH;
-    options.idle_ms = -1;
-    must(s->db, rowlock_sweep(s->db, &options, &report), ROWLOCK_OK);
+    must(s->db, rowlock_sweep(s->db, OPTIONS(sweep, .batch = BATCH, .idle_ms = -1), &report),
+         ROWLOCK_OK);
     return report.locks;
 }
 
@@ -273,11 +259,8 @@ int64_t ours_count(void *session, const char *name)
 
 static bool wait_for_lock(struct our_session *s, int unfair)
 {
-    rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-    options.ttl_ms = LEASE_MS;
-    options.wait_ms = ROWLOCK_FOREVER;
-    options.unfair = unfair;
-    int result = rowlock_acquire(s->lock, &options);
+    int result = rowlock_acquire(s->lock, OPTIONS(acquire, .ttl_ms = LEASE_MS,
+                                                  .wait_ms = ROWLOCK_FOREVER, .unfair = unfair));
     if (result == ROWLOCK_CANCELLED)
         return false;
     must(s->db, result, ROWLOCK_OK);

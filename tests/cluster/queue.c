@@ -63,11 +63,8 @@ static int wait_in_rounds(void *argument)
     struct client *c = argument;
     int number = (int)(c - queue.waiters), round = 0;
     while (invited(c, number, &round)) {
-        rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-        options.ttl_ms = TTL_MS;
-        options.keeper = c->keeper;
-        options.wait_ms = WAIT_MS;
-        options.ticket_ms = ticket_ms();
+        rowlock_acquire_options options = *OPTIONS(acquire, .ttl_ms = TTL_MS, .keeper = c->keeper,
+                                                   .wait_ms = WAIT_MS, .ticket_ms = ticket_ms());
         char note[20];
         snprintf(note, sizeof note, "%d %d", round, number);
         options.note = note;
@@ -156,11 +153,8 @@ static int hold_in_rounds(void *argument)
 {
     struct client *c = argument;
     for (int round = 1; !c->load->over; round++) {
-        rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-        options.ttl_ms = TTL_MS;
-        options.keeper = c->keeper;
-        options.wait_ms = TTL_MS;
-        int result = acquire(c, &options);
+        int result =
+            acquire(c, OPTIONS(acquire, .ttl_ms = TTL_MS, .keeper = c->keeper, .wait_ms = TTL_MS));
         if (result != ROWLOCK_OK) {
             sleep_ms(LOOK_MS);
             continue;

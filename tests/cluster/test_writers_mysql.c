@@ -38,11 +38,8 @@ static void pair_close(struct pair *p)
 
 static int hold(rowlock_lock *lock, int permits, int64_t ttl_ms)
 {
-    rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-    options.permits = permits;
-    options.ttl_ms = ttl_ms;
-    options.wait_ms = slow_ms(10000);
-    return rowlock_acquire(lock, &options);
+    return rowlock_acquire(
+        lock, OPTIONS(acquire, .permits = permits, .ttl_ms = ttl_ms, .wait_ms = slow_ms(10000)));
 }
 
 /* What the busy node commits from now on reaches the others later: they have much else to do before. */

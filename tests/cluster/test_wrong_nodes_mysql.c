@@ -189,9 +189,7 @@ static pid_t pid_of_node_3(void)
 static void without_majority(void)
 {
     const pid_t frozen = pid_of_node_3();
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    options.statement_timeout_ms = slow_ms(2000);
-    rowlock_db *db = must_open_with(list, &options);
+    rowlock_db *db = must_open_with(list, OPTIONS(db, .statement_timeout_ms = slow_ms(2000)));
     db_exec(&raw_mysql, node[1], "STOP GROUP_REPLICATION");
     db_exec(&raw_mysql, node[1], "SET GLOBAL group_replication_bootstrap_group = ON");
     db_exec(&raw_mysql, node[1], "START GROUP_REPLICATION");

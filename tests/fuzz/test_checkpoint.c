@@ -25,11 +25,10 @@ static void give(struct rlk_query *query)
 static rowlock_table *open_keyed(rowlock_db *db, size_t keys)
 {
     const char *key[] = {"id", "note", NULL}, *const columns[] = {"price", NULL};
-    rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
     rowlock_table *table = NULL;
     key[keys] = NULL;
-    about.columns = columns;
-    fuzz_must(rowlock_table_open(db, "prices", key, &about, &table) == ROWLOCK_OK);
+    fuzz_must(rowlock_table_open(db, "prices", key, OPTIONS(table, .columns = columns), &table) ==
+              ROWLOCK_OK);
     return table;
 }
 

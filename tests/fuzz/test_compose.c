@@ -50,11 +50,9 @@ static void open_and_compose(rowlock_db *db, char quote, const char *name, const
 {
     static const char *const columns[] = {"price", "note", NULL};
     static const char *const key[] = {"id", NULL};
-    rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
     OWNED(table) rowlock_table *table = NULL;
-    about.columns = columns;
-    about.set = set;
-    if (rowlock_table_open(db, name, key, &about, &table) != ROWLOCK_OK)
+    if (rowlock_table_open(db, name, key, OPTIONS(table, .columns = columns, .set = set), &table) !=
+        ROWLOCK_OK)
         return;
     compose_update(table, quote, set);
     const struct rlk_shape page = {.step = RLK_STEP_ROWS_PAGE, .after = true};

@@ -21,4 +21,8 @@
 #include <time.h>
 #include <unistd.h>
 
+/* Options written in place, which live as long as the block: OPTIONS(sweep, .batch = 5). */
+#define OPTIONS(kind, ...) \
+    (&(const rowlock_##kind##_options){.size = sizeof(rowlock_##kind##_options), __VA_ARGS__})
+
 #endif

@@ -41,14 +41,11 @@ static void close_pools(void)
 
 static rowlock_pool *pool_for(const char *url, const rowlock_db_options *options)
 {
-    rowlock_db_options names = ROWLOCK_DB_OPTIONS_INIT;
-    rowlock_pool_options o = ROWLOCK_POOL_OPTIONS_INIT;
     rowlock_error err = ROWLOCK_ERROR_INIT;
     static int alone;
     char key[600];
-    names.schema = options->schema;
-    names.prefix = options->prefix;
-    names.statement_timeout_ms = options->statement_timeout_ms;
+    rowlock_db_options names = *OPTIONS(db, .schema = options->schema, .prefix = options->prefix,
+                                        .statement_timeout_ms = options->statement_timeout_ms);
     snprintf(key, sizeof key, "%d %s %s %s %lld %d", (int)getpid(), url,
              names.schema ? names.schema : "", names.prefix ? names.prefix : "",
              (long long)names.statement_timeout_ms, options->reconnect_ms < 0 ? ++alone : 0);
@@ -58,10 +55,9 @@ static rowlock_pool *pool_for(const char *url, const rowlock_db_options *options
     if (!pools)
         atexit(close_pools);
     struct pool_of *p = calloc(1, sizeof *p);
-    o.connections = 4;
-    o.db = &names;
     strcpy(p->key, key);
-    if (rowlock_pool_open(url, &o, &p->pool, &err) != ROWLOCK_OK)
+    if (rowlock_pool_open(url, OPTIONS(pool, .connections = 4, .db = &names), &p->pool, &err) !=
+        ROWLOCK_OK)
         give_up("open a pool", &err);
     p->next = pools;
     pools = p;
@@ -164,9 +160,7 @@ rowlock_db *must_open(const char *url)
 
 rowlock_db *must_open_as(const char *url, const char *owner)
 {
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    options.owner = owner;
-    return must_open_with(url, &options);
+    return must_open_with(url, OPTIONS(db, .owner = owner));
 }
 
 rowlock_error error_of(const rowlock_db *db)
@@ -250,10 +244,7 @@ void must_install(const char *url)
 
 int wait_lock(rowlock_lock *lock, int64_t ttl_ms, int64_t wait_ms)
 {
-    rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-    options.ttl_ms = ttl_ms;
-    options.wait_ms = wait_ms;
-    return rowlock_acquire(lock, &options);
+    return rowlock_acquire(lock, OPTIONS(acquire, .ttl_ms = ttl_ms, .wait_ms = wait_ms));
 }
 
 #define OWNED_ENDS(kind, type, close)      \

@@ -9,10 +9,6 @@
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof(array)[0]))
 
-/* Options written in place, which live as long as the block: OPTIONS(sweep, .batch = 5). */
-#define OPTIONS(kind, ...) \
-    (&(const rowlock_##kind##_options){.size = sizeof(rowlock_##kind##_options), __VA_ARGS__})
-
 /* A table and a walk with all that a test says of them, written in place:
  * open_table(db, ABOUT(.name = "prices", .key = key), &table). */
 struct about {

@@ -123,9 +123,8 @@ enum { TICKET_MS = 1000 };
 
 static int wait_for_it(rowlock_lock *lock)
 {
-    rowlock_acquire_options how =
-        *OPTIONS(acquire, .ttl_ms = TTL_MS, .wait_ms = TTL_MS, .ticket_ms = TICKET_MS);
-    return rowlock_acquire(lock, &how);
+    return rowlock_acquire(
+        lock, OPTIONS(acquire, .ttl_ms = TTL_MS, .wait_ms = TTL_MS, .ticket_ms = TICKET_MS));
 }
 
 static long long tickets(const struct loss *l)
@@ -161,10 +160,9 @@ static void lose_wait_in_vain(struct loss *l, bool closes)
 {
     enum { WAIT_MS = 300, LONG_TICKET_MS = 600000 };
     CLOSED_BY(close_pair) struct pair p = open_pair(l);
-    rowlock_acquire_options how =
-        *OPTIONS(acquire, .wait_ms = WAIT_MS, .ticket_ms = LONG_TICKET_MS);
     loss_is(l, try_lock(p.rival, LONG_TTL_MS), ROWLOCK_OK, "another holds it at first");
-    int said = LOSING(l, rowlock_acquire(p.lock, &how));
+    int said = LOSING(l, rowlock_acquire(p.lock, OPTIONS(acquire, .wait_ms = WAIT_MS,
+                                                         .ticket_ms = LONG_TICKET_MS)));
     if (said != ROWLOCK_TIMEOUT) /* it also is that if the last requests are lost */
         loss_said(l, p.db, said, ROWLOCK_TIMEOUT);
     loss_pass(l);

@@ -122,9 +122,8 @@ static void lose_tx_acquire(struct loss *l)
 {
     CLOSED_BY(close_deal) struct deal d = begin(l);
     long long token = loss_next_token(l);
-    rowlock_acquire_options options = *OPTIONS(acquire, .ttl_ms = LONG_TTL_MS);
     arm(l, &d);
-    int said = rowlock_tx_acquire(d.lock, d.tx, &options);
+    int said = rowlock_tx_acquire(d.lock, d.tx, OPTIONS(acquire, .ttl_ms = LONG_TTL_MS));
     enum outcome outcome = end(l, &d, said);
     if (outcome == COMMITTED) {
         loss_granted(l, d.lock, token);

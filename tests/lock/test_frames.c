@@ -157,14 +157,13 @@ static rowlock_value keys[ROWS_MAX], values[ROWS_MAX];
 
 static int update_all(void)
 {
-    rowlock_change_options how = *OPTIONS(change, .all_or_nothing = 1);
     for (size_t i = 0; i < ROWS_MAX; i++) {
         keys[i] = rowlock_int((int64_t)i + 1);
         values[i] = rowlock_null();
         rows[i] =
             (rowlock_change){.key = &keys[i], .values = &values[i], .version = (int64_t)i + 7};
     }
-    return rowlock_update(table, rows, ROWS_MAX, &how);
+    return rowlock_update(table, rows, ROWS_MAX, OPTIONS(change, .all_or_nothing = 1));
 }
 
 static void all_are(int result, const char *what)

@@ -402,7 +402,6 @@ static void test_list_pages(void)
 static void test_sweep_batches(void)
 {
     rowlock_sweep_report report = ROWLOCK_SWEEP_REPORT_INIT;
-    rowlock_sweep_options options = *OPTIONS(sweep, .batch = 10);
     opened();
     script_next(OP_SWEEP, ANSWER(.rows = 10));
     script_next(OP_SWEEP, FAILS(RLK_CONTENTION));
@@ -413,7 +412,7 @@ static void test_sweep_batches(void)
     script_next(OP_SWEEP_WAITERS, ANSWER(.rows = 2));
     script_next(OP_FOLD, ANSWER(.rows = 10));
     script_next(OP_FOLD, ANSWER(.rows = 4));
-    tap_is_int(rowlock_sweep(story.db, &options, &report), ROWLOCK_OK,
+    tap_is_int(rowlock_sweep(story.db, OPTIONS(sweep, .batch = 10), &report), ROWLOCK_OK,
                "a sweep of several batches");
     tap_is_str(script_calls(),
                "meta sweep sweep sweep sweep sweep_waiters sweep_waiters open meta sweep_waiters "

@@ -74,9 +74,8 @@ static void begin(void)
 
 static int start(rowlock_lock *which)
 {
-    rowlock_acquire_options options =
-        *OPTIONS(acquire, .ttl_ms = TTL_MS, .wait_ms = ROWLOCK_FOREVER);
-    return rowlock_acquire_start(which, &options);
+    return rowlock_acquire_start(which,
+                                 OPTIONS(acquire, .ttl_ms = TTL_MS, .wait_ms = ROWLOCK_FOREVER));
 }
 
 static void must_start(void)

@@ -126,14 +126,13 @@ static int some(const struct inside *in, enum op op, rowlock_change *changes, bo
 {
     static rowlock_value keys[3], value;
     const int ids[2][3] = {{5, 6, 97}, {61, 6, 62}};
-    rowlock_change_options options = *OPTIONS(change, .all_or_nothing = all_or_nothing);
     value = rowlock_int(11);
     for (int i = 0; i < 3; i++) {
         keys[i] = rowlock_int(ids[op == INSERT][i]);
         changes[i] = (rowlock_change){
             .key = &keys[i], .values = &value, .version = i == 1 ? FIRST + 5 : FIRST};
     }
-    return change_rows(in->t, op, changes, 3, &options);
+    return change_rows(in->t, op, changes, 3, OPTIONS(change, .all_or_nothing = all_or_nothing));
 }
 
 static void are(const rowlock_change *changes, int first, int second, int third, const char *what)

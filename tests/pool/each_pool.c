@@ -296,12 +296,11 @@ static void closed_first(const struct raw *raw, const char *url)
     struct swarm s;
     rowlock_db *db = NULL;
     swarm_open(&s, raw, url, 1, FEW);
-    rowlock_db_options options = *OPTIONS(db, .pool = s.pool);
     swarm_plug(&s);
     swarm_start(&s, act_try);
     swarm_stand(&s, FEW);
     rowlock_pool_close(s.pool);
-    tap_is_int(rowlock_db_open(NULL, &options, &db, NULL), ROWLOCK_EMISUSE,
+    tap_is_int(rowlock_db_open(NULL, OPTIONS(db, .pool = s.pool), &db, NULL), ROWLOCK_EMISUSE,
                "a pool that is closed takes no handle");
     swarm_pull(&s);
     tap_is_int(swarm_join(&s, ROWLOCK_OK), FEW, "the steps under way are done");
