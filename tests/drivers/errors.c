@@ -73,14 +73,12 @@ static void unreachable(const struct contract *c)
     /* The kernel takes the connection, but no server ever answers. */
     struct sockaddr_in address = {.sin_family = AF_INET};
     socklen_t size = sizeof address;
-    char host_port[40];
     int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     if (bind(listener, (struct sockaddr *)&address, size) != 0 || listen(listener, 5) != 0 ||
         getsockname(listener, (struct sockaddr *)&address, &size) != 0)
         abort();
-    snprintf(host_port, sizeof host_port, "127.0.0.1:%d", ntohs(address.sin_port));
-    url = url_to(c, NULL, host_port, "x");
+    url = url_to(c, NULL, textf("127.0.0.1:%d", ntohs(address.sin_port)), "x");
     int64_t begin = clock_ms();
     is_refused_with(url, ROWLOCK_ECONN, "127.0.0.1", "a server that never answers is named");
     int64_t took = clock_ms() - begin;

@@ -287,9 +287,7 @@ static void test_close_without_server(void)
     rowlock_db *db = open_patiently();
     rowlock_lock *locks[5];
     for (int i = 0; i < 5; i++) {
-        char name[20];
-        snprintf(name, sizeof name, "closing %d", i);
-        locks[i] = must_lock(db, name);
+        locks[i] = must_lock(db, textf("closing %d", i));
         tap_is_int(try_lock(locks[i], TTL_MS), ROWLOCK_OK, "one more is held");
     }
     control("crash");
@@ -402,9 +400,9 @@ static char *plain_user(void)
 static rowlock_db *open_as_plain_user(rowlock_pool *pool)
 {
     OWNED(text) char *plain = pool ? NULL : plain_user();
-    return must_open_with(
-        plain, OPTIONS(db, .pool = pool, .statement_timeout_ms = pool ? SHORT_MS : LONG_MS,
-                       .reconnect_ms = LONG_MS));
+    return must_open_with(plain, OPTIONS(db, .pool = pool,
+                                         .statement_timeout_ms = pool ? SHORT_MS : LONG_MS,
+                                         .reconnect_ms = LONG_MS));
 }
 
 enum { ACQUIRE, RENEW, RELEASE, REFUSABLE };

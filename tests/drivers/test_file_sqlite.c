@@ -198,9 +198,7 @@ static void fill_disk(const char *at)
 
 static void free_disk(const char *at)
 {
-    char path[300];
-    snprintf(path, sizeof path, "%s/filler", at);
-    unlink(path);
+    unlink(textf("%s/filler", at));
 }
 
 /* What each scene below returns is the number of the expectation that failed. */

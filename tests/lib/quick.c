@@ -309,10 +309,12 @@ int error_code(const rowlock_db *db)
 
 const char *textf(const char *format, ...)
 {
-    static _Thread_local char text[700];
+    static _Thread_local char texts[4][700];
+    static _Thread_local unsigned turn;
+    char *text = texts[turn++ % 4];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
+    vsnprintf(text, sizeof texts[0], format, arguments);
     va_end(arguments);
     return text;
 }

@@ -82,7 +82,7 @@ const char *why(const rowlock_db *db);
 int error_code(const rowlock_db *db);
 rowlock_error error_of(const rowlock_db *db);
 
-/* The formatted text, valid until the next call in this thread. */
+/* The formatted text, valid until the fourth call after this one in this thread. */
 const char *textf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* The URL with one more parameter. Free it. */

@@ -126,7 +126,6 @@ static void all_at(const struct site *s, rowlock_table *t, size_t n, int chunk, 
 {
     OWNED(load) struct load l = load_new(n);
     const rowlock_change_options *how = HOW(.chunk = chunk, .all_or_nothing = all);
-    char want[200];
     tap_note("%zu rows in chunks of %d%s", n, chunk, all ? ", all or nothing" : "");
     site_run(s, "DELETE FROM bat_rows");
     all_applied(s, &l, rowlock_insert(t, l.changes, n, how), FIRST, "inserted");
@@ -136,8 +135,7 @@ static void all_at(const struct site *s, rowlock_table *t, size_t n, int chunk, 
     expect_version(&l, FIRST + 1);
     all_applied(s, &l, rowlock_expect(t, l.changes, n, how), FIRST + 1, "expected");
     all_applied(s, &l, rowlock_touch(t, l.changes, n, how), FIRST + 2, "touched");
-    snprintf(want, sizeof want, "%zu", n);
-    site_finds(s, want, "all of them are there",
+    site_finds(s, textf("%zu", n), "all of them are there",
                "SELECT count(*) FROM bat_rows WHERE n = id * 7 AND version = %d", FIRST + 2);
     expect_version(&l, FIRST + 2);
     all_applied(s, &l, rowlock_remove(t, l.changes, n, how), 0, "removed");

@@ -356,7 +356,6 @@ static void row_stands(const struct stagecraft *k)
 {
     bool theirs = k->m->end == COMMITS, there = is_there_at_first(k);
     int n = 0, version = FIRST;
-    char text[50];
     if (theirs && k->m->deed == CHANGE)
         n = THEIRS, version = FIRST + 1;
     if (theirs && k->m->deed == DELETE)
@@ -368,8 +367,7 @@ static void row_stands(const struct stagecraft *k)
         version += k->op == UPDATE || k->op == TOUCH;
         there = k->op == INSERT || (there && k->op != REMOVE);
     }
-    snprintf(text, sizeof text, "%d", n * 1000 + version);
-    site_finds(&k->s, there ? text : NULL, "the row is as it should be",
+    site_finds(&k->s, there ? textf("%d", n * 1000 + version) : NULL, "the row is as it should be",
                "SELECT n * 1000 + version FROM int_rows WHERE id = %d", MET);
 }
 

@@ -35,14 +35,12 @@ static void trigger_postgres(const struct site *s, const char *when, const char 
 /* One that leaves row 2 out; MySQL has none such. */
 static void left_out(const struct site *s, enum op op, const char *when, const char *row)
 {
-    char body[200];
     struct few f;
     int64_t first = op == INSERT ? 11 : 1;
     make_rows(s, "BIGINT");
-    snprintf(body, sizeof body, "IF %s.id %% 10 = 2 THEN RETURN NULL; END IF; RETURN %s;", row,
-             row);
     if (is_postgres(s->c))
-        trigger_postgres(s, when, body);
+        trigger_postgres(
+            s, when, textf("IF %s.id %% 10 = 2 THEN RETURN NULL; END IF; RETURN %s;", row, row));
     else
         site_run(s,
                  "CREATE TRIGGER obs BEFORE %s ON obs_rows WHEN %s.id %% 10 = 2 BEGIN "
@@ -61,13 +59,12 @@ static void left_out(const struct site *s, enum op op, const char *when, const c
 /* Rows that are to be made get other keys, if their own is at least from. */
 static void other_keys(const struct site *s, int from, int result, const char *rows)
 {
-    char body[200];
     struct few f;
     make_rows(s, "BIGINT");
-    snprintf(body, sizeof body, "IF NEW.id >= %d THEN NEW.id := NEW.id + 100; END IF; RETURN NEW;",
-             from);
     if (is_postgres(s->c))
-        trigger_postgres(s, "INSERT", body);
+        trigger_postgres(
+            s, "INSERT",
+            textf("IF NEW.id >= %d THEN NEW.id := NEW.id + 100; END IF; RETURN NEW;", from));
     else
         site_run(s,
                  "CREATE TRIGGER obs BEFORE INSERT ON obs_rows FOR EACH ROW "

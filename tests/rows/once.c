@@ -449,10 +449,8 @@ static int contend(void *argument)
     struct contest *contest = argument;
     OWNED(db) rowlock_db *db = must_open(contest->c->url);
     for (int i = 0; i < CONTESTS; i++) {
-        char key[30];
         OWNED(once) rowlock_once *once = NULL;
-        snprintf(key, sizeof key, "contest %d", i);
-        int result = rowlock_once_claim(db, key, NULL, &once);
+        int result = rowlock_once_claim(db, textf("contest %d", i), NULL, &once);
         contest->won[i] += result == ROWLOCK_OK;
         contest->busy += result == ROWLOCK_BUSY;
     }
