@@ -233,10 +233,9 @@ static void transaction(const struct contract *c, const char *isolation)
     scene_guard(&s, ROWLOCK_OK, "a guard");
     is_result(s.tx, rowlock_fence(s.tx, "resource", 1), ROWLOCK_OK, "a fence");
     is_result(s.tx, rowlock_tx_release(s.lock, s.tx), ROWLOCK_OK, "a release inside");
-    rowlock_lock *inside = must_lock(s.tx, "inside");
+    OWNED(lock) rowlock_lock *inside = must_lock(s.tx, "inside");
     is_result(s.tx, rowlock_tx_acquire(inside, s.tx, NULL), ROWLOCK_OK, "a grant inside");
     scene_run(&s, "COMMIT");
-    rowlock_lock_close(inside);
 }
 
 static rowlock_lock *lock_of(rowlock_db *db, const char *name, int32_t permits, int want)

@@ -110,16 +110,16 @@ static void inside_a_transaction(const struct contract *c)
 static void busy_is_harmless(const struct contract *c)
 {
     OWNED(session) void *session = c->raw->open(c->url);
-    rowlock_db *db = must_adopt(c->raw, session, NULL), *holder = must_open(c->url);
-    rowlock_lock *held = must_lock(holder, "adopted busy"), *lock = must_lock(db, "adopted busy");
+    OWNED(db) rowlock_db *db = must_adopt(c->raw, session, NULL), *holder = must_open(c->url);
+    OWNED(lock)
+    rowlock_lock *held = must_lock(holder, "adopted busy"),
+                 *lock = must_lock(db, "adopted busy");
     is_result(holder, try_lock(held, TTL_MS), ROWLOCK_OK, "another holds a lock");
     for (int i = 0; i < 3; i++)
         is_result(db, try_lock(lock, TTL_MS), ROWLOCK_BUSY, "a busy try");
     raw_run(c->raw, session, "%s", c->begin);
     tap_is_int(raw_int(c->raw, session, "SELECT 1"), 1, "leaves no failed transaction behind");
     raw_run(c->raw, session, "ROLLBACK");
-    close_locks(held, lock);
-    close_dbs(holder, db);
 }
 
 static void autocommit_off(const struct contract *c)
@@ -163,14 +163,13 @@ static void nothing_to_adopt(const struct contract *c)
 /* PostgreSQL would give us names in another encoding than the one we compare in. */
 static void other_encoding(const struct contract *c)
 {
-    rowlock_db *db = NULL;
+    OWNED(db) rowlock_db *db = NULL;
     rowlock_error err = ROWLOCK_ERROR_INIT;
     OWNED(session) void *session = c->raw->open(c->url);
     raw_run(c->raw, session, "SET client_encoding = 'LATIN1'");
     int result = c->raw->adopt(&db, session, NULL, &err);
     tap_is_str(rowlock_result_name(result), "ROWLOCK_EINVAL",
                "a connection whose encoding is not UTF8 is refused");
-    rowlock_db_close(db);
 }
 
 void contract_adopt(const struct contract *c)

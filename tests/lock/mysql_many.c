@@ -81,7 +81,7 @@ static void broken_at_once(const struct contract *c)
     CLOSED_BY(group_close) struct group g;
     int held = 0;
     group_open(&g, c);
-    void *floor = c->raw->open(c->url), *watcher = c->raw->open(c->url);
+    OWNED(session) void *floor = c->raw->open(c->url), *watcher = c->raw->open(c->url);
     raw_run(c->raw, floor, "START TRANSACTION");
     raw_run(c->raw, floor, "SELECT * FROM rowlock_meta FOR UPDATE");
     struct helper *acquires = helper_start(acquire_group, &g);
@@ -96,8 +96,6 @@ static void broken_at_once(const struct contract *c)
         held += rowlock_verify(g.locks[i]) == ROWLOCK_OK;
     tap_is_int(held, NAMES - 1, "the handles hold all others");
     is_result(g.db, rowlock_renew(g.locks[BROKEN], 0), ROWLOCK_LOST, "and that one is LOST");
-    c->raw->close(floor);
-    c->raw->close(watcher);
 }
 
 void contract_mysql_many(const struct contract *c)

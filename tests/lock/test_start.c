@@ -168,7 +168,7 @@ static int start_with(rowlock_acquire_options options)
 static void test_results(void)
 {
     begin();
-    rowlock_lock *there = must_attach(db, "weekly", "me", 5);
+    OWNED(lock) rowlock_lock *there = must_attach(db, "weekly", "me", 5);
     tap_is_int(start_with((rowlock_acquire_options){.wait_ms = 0}), ROWLOCK_BUSY, "a try");
     tap_is_int(error_code(db), ROWLOCK_BUSY, "says so");
     script_next(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD, .permits = 4));
@@ -187,7 +187,6 @@ static void test_results(void)
                "what cannot be is refused at once");
     tap_is_int(rowlock_acquire_start(NULL, NULL), ROWLOCK_EMISUSE, "nor for no lock");
     tap_is_str(script_calls(), "", "nothing was sent");
-    rowlock_lock_close(there);
 }
 
 /* ---- all others meanwhile */
@@ -234,7 +233,7 @@ static void test_others_are_turned_away(void)
 {
     begin();
     rowlock_lock *other = must_lock(db, "other");
-    rowlock_db *tx = script_adopt();
+    OWNED(db) rowlock_db *tx = script_adopt();
     start_halted(OP_AWAIT);
     script_calls();
     script.inside = true;
@@ -257,13 +256,12 @@ static void test_others_are_turned_away(void)
     grant_and_wake();
     finishes(ROWLOCK_OK, "and it goes on");
     rowlock_lock_close(other);
-    rowlock_db_close(tx);
 }
 
 /* What is held otherwise can be asked for what it knows. */
 static void test_another_is_held(void)
 {
-    rowlock_lock *other = begin_holding_another();
+    OWNED(lock) rowlock_lock *other = begin_holding_another();
     start_halted(OP_AWAIT);
     tap_ok(rowlock_lock_token(other) == 1 && rowlock_lock_remaining_ms(other) > 0 &&
                rowlock_lock_state(other) == ROWLOCK_STATE_HELD,
@@ -273,7 +271,6 @@ static void test_another_is_held(void)
     grant_and_wake();
     finishes(ROWLOCK_OK, "it is granted");
     tap_is_int(rowlock_release(other), ROWLOCK_OK, "then the other one can be released");
-    rowlock_lock_close(other);
 }
 
 static atomic_bool asking_enough, asked_once;
@@ -290,11 +287,11 @@ static void ask_for_long(void *context, rowlock_lock *whose, rowlock_state state
 /* Others are started and ended while a callback asks for what it is about. */
 static void test_callback_asks_meanwhile(void)
 {
-    rowlock_keeper *keeper = NULL;
+    OWNED(keeper) rowlock_keeper *keeper = NULL;
     begin();
     script_always(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
     script_always(OP_RENEW_ALL, FAILS(RLK_DENIED));
-    rowlock_lock *kept = must_lock(db, "kept");
+    OWNED(lock) rowlock_lock *kept = must_lock(db, "kept");
     asking_enough = asked_once = false;
     rowlock_acquire_options options = *OPTIONS(acquire, .on_state = ask_for_long, .ttl_ms = 300);
     tap_is_int(rowlock_keeper_open("sqlite:script", NULL, &keeper, NULL), ROWLOCK_OK, "a keeper");
@@ -308,8 +305,6 @@ static void test_callback_asks_meanwhile(void)
     }
     tap_is_int(good, 100, "while its callback asks, acquires are started and ended");
     asking_enough = true;
-    rowlock_lock_close(kept);
-    rowlock_keeper_close(keeper);
 }
 
 /* ---- ending it */

@@ -91,13 +91,12 @@ static void test_retry_pauses(void)
     int same = 0, tries = 0x7ffffff0;
     tap_ok(rlk_pause_retry(&db->waiting, &tries) <= 64000,
            "after very many resendings pauses stay short");
-    rowlock_db *other = script_open(NULL);
+    OWNED(db) rowlock_db *other = script_open(NULL);
     for (int i = 0; i < 100; i++) {
         int ours = 9, others = 9;
         same += rlk_pause_retry(&db->waiting, &ours) == rlk_pause_retry(&other->waiting, &others);
     }
     tap_ok(same < 10, "two handles do not pause alike");
-    rowlock_db_close(other);
 }
 
 /* ---- cancelling */

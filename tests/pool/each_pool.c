@@ -334,8 +334,8 @@ static bool has_ticket(const struct raw *raw, const char *url)
 static void cancelled(const struct raw *raw, const char *url)
 {
     OWNED(pool) rowlock_pool *pool = must_pool(url, 2, NULL);
-    rowlock_db *holder = must_join(pool, 0, 0), *waiter = must_join(pool, 0, 0);
-    rowlock_lock *held = must_lock(holder, "x"), *wanted = must_lock(waiter, "x");
+    OWNED(db) rowlock_db *holder = must_join(pool, 0, 0), *waiter = must_join(pool, 0, 0);
+    OWNED(lock) rowlock_lock *held = must_lock(holder, "x"), *wanted = must_lock(waiter, "x");
     is_result(holder, try_lock(held, SWARM_TTL_MS), ROWLOCK_OK, "a lock is held");
     for (int by_signal = 0; by_signal < 2; by_signal++) {
         struct helper *thread = helper_start(wait_long, wanted);
@@ -354,8 +354,6 @@ static void cancelled(const struct raw *raw, const char *url)
     until(EVENTUALLY(has_ticket(raw, url)), "it waits");
     is_result(holder, rowlock_release(held), ROWLOCK_OK, "released");
     is_result(waiter, helper_join(thread), ROWLOCK_OK, "another handle of the pool is granted it");
-    close_locks(held, wanted);
-    close_dbs(holder, waiter);
 }
 
 static bool step(rowlock_lock *wanted, int timeout_ms)
@@ -381,8 +379,8 @@ static bool rests(rowlock_pool *pool, rowlock_lock *wanted)
 static void woken(const char *url)
 {
     OWNED(pool) rowlock_pool *pool = must_pool(url, 2, NULL);
-    rowlock_db *holder = must_join(pool, 0, 0), *waiter = must_join(pool, 0, 0);
-    rowlock_lock *held = must_lock(holder, "x"), *wanted = must_lock(waiter, "x");
+    OWNED(db) rowlock_db *holder = must_join(pool, 0, 0), *waiter = must_join(pool, 0, 0);
+    OWNED(lock) rowlock_lock *held = must_lock(holder, "x"), *wanted = must_lock(waiter, "x");
     rowlock_acquire_options how =
         *OPTIONS(acquire, .wait_ms = ROWLOCK_FOREVER, .ticket_ms = SWARM_TTL_MS);
     set_polls(ONLY_WAKEUPS);
@@ -392,8 +390,6 @@ static void woken(const char *url)
     is_result(holder, rowlock_release(held), ROWLOCK_OK, "released");
     tap_ok(EVENTUALLY(step(wanted, 1000)), "a release through the same pool wakes it");
     set_polls(0);
-    close_locks(held, wanted);
-    close_dbs(holder, waiter);
 }
 
 static void kept(const struct raw *raw, const char *url)
@@ -473,14 +469,12 @@ static void transactions(const struct raw *raw, const char *url)
 static void installed_later(const struct raw *raw, const char *url)
 {
     OWNED(pool) rowlock_pool *pool = must_pool(url, 2, "later_");
-    rowlock_db *db = must_join(pool, 0, 0), *other = must_join(pool, 0, 0);
-    rowlock_lock *lock = must_lock(db, "x"), *others = must_lock(other, "x");
+    OWNED(db) rowlock_db *db = must_join(pool, 0, 0), *other = must_join(pool, 0, 0);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "x"), *others = must_lock(other, "x");
     is_result(db, try_lock(lock, SWARM_TTL_MS), ROWLOCK_ESCHEMA, "no tables, no lock");
     is_result(db, rowlock_install(db), ROWLOCK_OK, "a handle of the pool installs them");
     is_result(db, try_lock(lock, SWARM_TTL_MS), ROWLOCK_OK, "and acquires");
     is_result(other, try_lock(others, SWARM_TTL_MS), ROWLOCK_BUSY, "which another handle sees");
-    close_locks(lock, others);
-    close_dbs(db, other);
 }
 
 static int run(const struct raw *raw, const char *url)

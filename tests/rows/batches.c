@@ -458,7 +458,7 @@ static void long_values(const struct site *s, size_t rows, size_t length, int ch
                is_mysql(s->c) ? "id INT PRIMARY KEY, note LONGTEXT, version BIGINT NOT NULL"
                               : "id INT PRIMARY KEY, note TEXT, version BIGINT NOT NULL");
     OWNED(table) rowlock_table *t = must_open_table(s, "bat_long", NAMES("note"));
-    char *text = long_text(length, '1'), *other = long_text(length, '2');
+    OWNED(text) char *text = long_text(length, '1'), *other = long_text(length, '2');
     for (size_t i = 0; i < rows; i++) {
         l.values[2 * i] = rowlock_text(text);
         l.changes[i].values = &l.values[2 * i];
@@ -477,8 +477,6 @@ static void long_values(const struct site *s, size_t rows, size_t length, int ch
         right += rowlock_read(t, &l.keys[i], 0, &row) == ROWLOCK_OK &&
                  row.values[0].length == length && memcmp(row.values[0].text, other, length) == 0;
     tap_is_int((long long)right, (long long)rows, "and each is there, to the last byte");
-    free(text);
-    free(other);
 }
 
 /* Two rows, of different chunks, are refused. */
