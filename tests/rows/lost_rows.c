@@ -166,10 +166,12 @@ static void check_both(struct deal *d)
     }
 }
 
-static int call_retry(struct deal *d)
-{
-    return rowlock_retry(d->db, add_to_two, d, NULL, NULL);
-}
+#define CALL(name, result)          \
+    static int name(struct deal *d) \
+    {                               \
+        return result;              \
+    }
+CALL(call_retry, rowlock_retry(d->db, add_to_two, d, NULL, NULL))
 
 /* Another client changes row 3 between its reading and its writing, once. */
 static int add_in_walk(void *context, const rowlock_row *row, rowlock_value *values)
@@ -185,12 +187,9 @@ static int add_in_walk(void *context, const rowlock_row *row, rowlock_value *val
     return 0;
 }
 
-static int call_walk(struct deal *d)
-{
-    return walk_table(d->table,
-                      WALK(.name = d->l->name, .each = add_in_walk, .context = d, .chunk = 2),
-                      &d->report);
-}
+CALL(call_walk,
+     walk_table(d->table, WALK(.name = d->l->name, .each = add_in_walk, .context = d, .chunk = 2),
+                &d->report))
 
 /* What a walk that was cut short leaves behind is its lock, which an operator breaks here, and its checkpoint. */
 static void check_walk(struct deal *d)
@@ -215,10 +214,7 @@ static void check_walk(struct deal *d)
     }
 }
 
-static int claim(struct deal *d)
-{
-    return rowlock_once_claim(d->db, d->l->name, NULL, &d->once);
-}
+CALL(claim, rowlock_once_claim(d->db, d->l->name, NULL, &d->once))
 
 /* What another client is told that claims the key. */
 static int claimed(const struct loss *l)
@@ -250,10 +246,7 @@ static void check_claim(struct deal *d)
     loss_result(d->l, d->db, result, ROWLOCK_OK, "the client that claimed it completes it");
 }
 
-static int call_complete(struct deal *d)
-{
-    return rowlock_once_complete(d->once, d->db, "stored", 6);
-}
+CALL(call_complete, rowlock_once_complete(d->once, d->db, "stored", 6))
 
 static void check_complete(struct deal *d)
 {
@@ -261,10 +254,7 @@ static void check_complete(struct deal *d)
     check_once(d->l, d->said, ROWLOCK_DONE, ROWLOCK_BUSY);
 }
 
-static int call_abandon(struct deal *d)
-{
-    return rowlock_once_abandon(d->once);
-}
+CALL(call_abandon, rowlock_once_abandon(d->once))
 
 static void check_abandon(struct deal *d)
 {
@@ -279,10 +269,7 @@ static int pay(void *context, const rowlock_attempt *a)
 }
 
 /* Rows and key in one transaction. */
-static int call_pay(struct deal *d)
-{
-    return rowlock_retry(d->db, pay, d, NULL, NULL);
-}
+CALL(call_pay, rowlock_retry(d->db, pay, d, NULL, NULL))
 
 static void check_paid(struct deal *d)
 {
