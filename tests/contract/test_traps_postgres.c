@@ -227,7 +227,7 @@ static void keeper(const struct contract *c)
 
 static void transaction(const struct contract *c, const char *isolation)
 {
-    CLOSED_BY(scene_close) struct scene s = scene_open(c, isolation, "traps", true);
+    OWNED(scene) struct scene s = scene_open(c, isolation, "traps", true);
     scene_hold(&s);
     scene_begin(&s);
     scene_guard(&s, ROWLOCK_OK, "a guard");
