@@ -57,12 +57,12 @@ int main(int argc, char **argv)
     rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
     options.ttl_ms = 2000;
     options.wait_ms = ROWLOCK_FOREVER;
-    /* The lock and the keeper have their own connection, so leases are renewed while a transaction
-     * is open. If the process stops, its keeper stops too. So the guard is needed. */
+    options.keep = 1;
+    /* The lock and its keeper have connections of their own, so leases are renewed while a
+     * transaction is open. If the process stops, its keeper stops too. So the guard is needed. */
     if (run(conn, setup, NULL) && rowlock_db_open(url, NULL, &db, &err) == ROWLOCK_OK &&
         rowlock_install(db) == ROWLOCK_OK &&
         rowlock_db_adopt_postgres(conn, NULL, &tx, &err) == ROWLOCK_OK &&
-        rowlock_keeper_open(url, NULL, &options.keeper, &err) == ROWLOCK_OK &&
         rowlock_lock_open(db, "bank", &lock) == ROWLOCK_OK &&
         rowlock_acquire(lock, &options) == ROWLOCK_OK) {
         done = transfer(conn, tx, lock, guarded);
@@ -73,7 +73,6 @@ int main(int argc, char **argv)
     }
     puts(done ? "committed" : err.text[0] ? err.text : "failed");
     rowlock_lock_close(lock);
-    rowlock_keeper_close(options.keeper);
     /* Close the handle before its connection. */
     rowlock_db_close(tx);
     rowlock_db_close(db);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The shortest correct use: one lock is held while the work is done, and each result is handled.
- * The lease is not renewed here, so the work must end within it.
+ * The library renews the lease of 30 s until then.
  *
  *     nightly [URL]      else ROWLOCK_URL, else a file of its own */
 #include <rowlock/admin.h>
@@ -43,8 +43,8 @@ static int work_and_release(rowlock_db *db, rowlock_lock *lock)
 static int run(rowlock_db *db, rowlock_lock **lock)
 {
     rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-    options.ttl_ms = 60000;
     options.wait_ms = 5000;
+    options.keep = 1;
     if (rowlock_install(db) != ROWLOCK_OK || rowlock_lock_open(db, "nightly", lock) != ROWLOCK_OK)
         return complain_of(db);
     int result = rowlock_acquire(*lock, &options);

@@ -100,7 +100,7 @@ int main(int argc, char **argv)
     if (argc == 5)
         result = rowlock_db_open(argv[1], NULL, &db, &err);
     if (result == ROWLOCK_OK)
-        result = rowlock_keeper_open(argv[1], NULL, &keeper, &err);
+        result = rowlock_keeper_open(db, &keeper);
     for (int i = 0; i < 2 && result == ROWLOCK_OK; i++)
         result = rowlock_lock_open(db, argv[2 + i], &locks[i]);
     if (result == ROWLOCK_OK) {
@@ -108,9 +108,10 @@ int main(int argc, char **argv)
         sigaction(SIGINT, &action, NULL);
         sigaction(SIGTERM, &action, NULL);
         result = acquire_and_work(locks, keeper, atoi(argv[4]));
-        err = *rowlock_db_error(db);
         tell_stats();
     }
+    if (db)
+        err = *rowlock_db_error(db);
     if (result != ROWLOCK_OK)
         fprintf(stderr, "pipeline: %s %s\n", rowlock_result_name(result), err.text);
     /* The handler must not use db after its end. */

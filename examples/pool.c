@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Many threads, two connections: each thread locks the orders that it works on, one after the
- * other. Another thread may be at the same order: then this one waits for it. A keeper renews the
- * locks of all threads, through the same two connections.
+ * other. Another thread may be at the same order: then this one waits for it. One keeper of the
+ * library renews the locks of all threads, through the same two connections.
  *
  *     pool [URL]      else ROWLOCK_URL, else a file of its own */
 #include <rowlock/admin.h>
@@ -17,7 +17,6 @@ enum { THREADS = 16, ORDERS = 8 };
 struct worker {
     pthread_t thread;
     rowlock_pool *pool;
-    rowlock_keeper *keeper;
     int first;
     /* out */
     int done, result;
@@ -26,13 +25,13 @@ struct worker {
 
 /* Each order is worked on by two threads in turn. LOST: the lease was over before the work was, so
  * another thread may have worked on the order too. */
-static int work_on(rowlock_db *db, rowlock_keeper *keeper, int order)
+static int work_on(rowlock_db *db, int order)
 {
     char name[32];
     rowlock_lock *lock = NULL;
     rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
     options.wait_ms = 10000;
-    options.keeper = keeper;
+    options.keep = 1;
     snprintf(name, sizeof name, "order %d", order);
     int result = rowlock_lock_open(db, name, &lock);
     if (result == ROWLOCK_OK)
@@ -53,7 +52,7 @@ static void *work(void *context)
     options.pool = w->pool;
     w->result = rowlock_db_open(NULL, &options, &db, &w->error);
     while (w->result == ROWLOCK_OK && w->done < ORDERS) {
-        w->result = work_on(db, w->keeper, (w->first + w->done) % ORDERS);
+        w->result = work_on(db, (w->first + w->done) % ORDERS);
         w->done += w->result == ROWLOCK_OK;
     }
     if (w->result < 0)
@@ -73,13 +72,12 @@ static void complain(const struct worker *w)
         fprintf(stderr, "pool: %s\n", rowlock_result_name(w->result));
 }
 
-static int run(rowlock_pool *pool, rowlock_keeper *keeper)
+static int run(rowlock_pool *pool)
 {
     static struct worker workers[THREADS];
     int started = 0, done = 0;
     for (; started < THREADS; started++) {
-        workers[started] =
-            (struct worker){.pool = pool, .keeper = keeper, .first = started % ORDERS};
+        workers[started] = (struct worker){.pool = pool, .first = started % ORDERS};
         workers[started].error.size = sizeof workers[started].error;
         if (pthread_create(&workers[started].thread, NULL, work, &workers[started]) != 0)
             break;
@@ -110,22 +108,15 @@ int main(int argc, char **argv)
 {
     const char *url = argc > 1 ? argv[1] : getenv("ROWLOCK_URL");
     rowlock_pool *pool = NULL;
-    rowlock_keeper *keeper = NULL;
-    rowlock_db_options renews = ROWLOCK_DB_OPTIONS_INIT;
     rowlock_error err = ROWLOCK_ERROR_INIT;
     int status = EXIT_FAILURE;
     int result = rowlock_pool_open(url ? url : "sqlite:pool.db", NULL, &pool, &err);
     if (result == ROWLOCK_OK)
         result = install(pool, &err);
-    renews.pool = pool;
-    renews.statement_timeout_ms = renews.connect_timeout_ms = 5000;
     if (result == ROWLOCK_OK)
-        result = rowlock_keeper_open(NULL, &renews, &keeper, &err);
-    if (result == ROWLOCK_OK)
-        status = run(pool, keeper);
+        status = run(pool);
     else
         fprintf(stderr, "pool: %s: %s\n", err.action, err.text);
-    rowlock_keeper_close(keeper);
     rowlock_pool_close(pool);
     return status;
 }

@@ -12,8 +12,15 @@
 
 enum { MEMBERS = 3 };
 
+static const char *text_of(const char *const *urls)
+{
+    static char text[4096];
+    snprintf(text, sizeof text, "%s %s %s", urls[0], urls[1], urls[2]);
+    return text;
+}
+
 /* Once, by an operator: each member has tables of its own, and knows that it is a member. */
-static int install(const char *const *urls, size_t replaced, rowlock_error *err)
+static int install(const char *const *urls, int replaced, rowlock_error *err)
 {
     for (int i = 0; i < MEMBERS; i++) {
         rowlock_db *member = NULL;
@@ -23,8 +30,7 @@ static int install(const char *const *urls, size_t replaced, rowlock_error *err)
             fprintf(stderr, "quorum: %s has no tables\n", urls[i]);
         rowlock_db_close(member);
     }
-    return replaced ? rowlock_quorum_replace(urls, MEMBERS, replaced, NULL, err)
-                    : rowlock_quorum_join(urls, MEMBERS, NULL, err);
+    return rowlock_quorum_join(text_of(urls), replaced, NULL, err);
 }
 
 static int print_finding(void *context, const rowlock_finding *finding)
@@ -34,12 +40,12 @@ static int print_finding(void *context, const rowlock_finding *finding)
     return 0;
 }
 
-static int work(rowlock_db *db, rowlock_keeper *keeper, rowlock_error *err)
+static int work(rowlock_db *db, rowlock_error *err)
 {
     rowlock_lock *lock = NULL;
     rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
     options.wait_ms = 10000;
-    options.keeper = keeper;
+    options.keep = 1;
     int result = rowlock_lock_open(db, "report", &lock);
     if (result == ROWLOCK_OK)
         result = rowlock_acquire(lock, &options);
@@ -61,22 +67,18 @@ int main(int argc, char **argv)
     const char *files[MEMBERS] = {"sqlite:one.db", "sqlite:two.db", "sqlite:three.db"};
     const char *const *urls = argc > MEMBERS ? (const char *const *)argv + 1 : files;
     rowlock_db *db = NULL;
-    rowlock_keeper *keeper = NULL;
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    size_t replaced = argc > MEMBERS + 1 ? (size_t)atoi(argv[MEMBERS + 1]) : 0;
+    int replaced = argc > MEMBERS + 1 ? atoi(argv[MEMBERS + 1]) : 0;
     int result = install(urls, replaced, &err);
     if (result == ROWLOCK_OK || result == ROWLOCK_ECONN)
-        result = rowlock_db_open_quorum(urls, MEMBERS, NULL, &db, &err);
+        result = rowlock_db_open(text_of(urls), NULL, &db, &err);
     if (result == ROWLOCK_OK)
-        result = rowlock_keeper_open_quorum(urls, MEMBERS, NULL, &keeper, &err);
-    if (result == ROWLOCK_OK)
-        result = work(db, keeper, &err);
+        result = work(db, &err);
     if (result < 0)
         fprintf(stderr, "quorum: %s: %s\n", err.action, err.text);
     if (result < 0 &&
-        rowlock_quorum_check(urls, MEMBERS, NULL, print_finding, NULL, &err) != ROWLOCK_OK)
+        rowlock_quorum_check(text_of(urls), NULL, print_finding, NULL, &err) != ROWLOCK_OK)
         fprintf(stderr, "quorum: %s: %s\n", err.action, err.text);
     rowlock_db_close(db);
-    rowlock_keeper_close(keeper);
     return result == ROWLOCK_OK ? EXIT_SUCCESS : EXIT_FAILURE;
 }

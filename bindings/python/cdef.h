@@ -52,7 +52,7 @@ typedef struct rowlock_error {
     char text[700];
     int transaction_over;
     int constraint;
-    int32_t answer_lost;
+    int answer_lost;
     int64_t row;
     int64_t spare[2];
     ...;
@@ -92,14 +92,15 @@ typedef struct rowlock_acquire_options {
     int64_t ttl_ms;
     int64_t wait_ms;
     const char *note;
+    int keep;
     rowlock_keeper *keeper;
     int64_t max_hold_ms;
     int64_t progress_ms;
     int64_t margin_ms;
     void (*on_state)(void *context, rowlock_lock *lock, rowlock_state state);
     void *context;
-    int32_t permits;
-    int32_t unfair;
+    int permits;
+    int unfair;
     int64_t ticket_ms;
     ...;
 } rowlock_acquire_options;
@@ -125,8 +126,8 @@ typedef struct rowlock_grant {
     int64_t ttl_ms;
     int64_t renewals;
     int64_t pid;
-    int32_t permits;
-    int32_t reserved;
+    int permits;
+    int reserved;
     char name[256];
     char owner[256];
     char host[256];
@@ -135,13 +136,36 @@ typedef struct rowlock_grant {
     ...;
 } rowlock_grant;
 int rowlock_lock_holder(const rowlock_lock *lock, rowlock_grant *out);
-int rowlock_keeper_open(const char *url, const rowlock_db_options *options, rowlock_keeper **out, rowlock_error *err);
+int rowlock_keeper_open(rowlock_db *db, rowlock_keeper **out);
 void rowlock_keeper_close(rowlock_keeper *keeper);
 void rowlock_progress(rowlock_lock *lock);
+typedef struct rowlock_stats {
+    size_t size;
+    uint64_t tries;
+    uint64_t granted;
+    uint64_t busy;
+    uint64_t waits;
+    uint64_t waited_us;
+    uint64_t renewals;
+    uint64_t lapsed;
+    uint64_t lost;
+    uint64_t resent;
+    uint64_t reconnects;
+    uint64_t round_trips;
+    ...;
+} rowlock_stats;
+int rowlock_db_stats(rowlock_db *db, rowlock_stats *out);
+typedef enum rowlock_log_level {
+    ROWLOCK_LOG_WARNING = 1,
+    ROWLOCK_LOG_INFO = 2,
+    ROWLOCK_LOG_DEBUG = 3
+} rowlock_log_level;
+void rowlock_log_set(void (*log)(void *context, rowlock_log_level level, const char *line), void *context, rowlock_log_level up_to);
 rowlock_error rowlock_error_init(void);
 rowlock_db_options rowlock_db_options_init(void);
 rowlock_acquire_options rowlock_acquire_options_init(void);
 rowlock_grant rowlock_grant_init(void);
+rowlock_stats rowlock_stats_init(void);
 
 /* value.h */
 typedef enum rowlock_kind {
@@ -156,7 +180,7 @@ typedef enum rowlock_kind {
 } rowlock_kind;
 typedef struct rowlock_value {
     rowlock_kind kind;
-    int32_t reserved;
+    int reserved;
     int64_t number;
     double real;
     const char *text;
@@ -183,8 +207,8 @@ int rowlock_acquire_step(rowlock_lock *lock);
 /* pool.h */
 typedef struct rowlock_pool_options {
     size_t size;
-    int32_t connections;
-    int32_t batch;
+    int connections;
+    int batch;
     const rowlock_db_options *db;
     ...;
 } rowlock_pool_options;
@@ -199,14 +223,14 @@ int rowlock_install_script(rowlock_db *db, int (*write)(void *context, const cha
 typedef struct rowlock_upgrade_step {
     const char *what;
     const char *sql;
-    int32_t done;
-    int32_t retries;
+    int done;
+    int retries;
     const char *blocker;
 } rowlock_upgrade_step;
 typedef struct rowlock_upgrade_options {
     size_t size;
-    int32_t dry_run;
-    int32_t reserved;
+    int dry_run;
+    int reserved;
     int64_t deadline_ms;
     int (*each)(void *context, const rowlock_upgrade_step *step);
     void *context;
@@ -234,8 +258,8 @@ typedef struct rowlock_waiter {
     int64_t waited_ms;
     int64_t remaining_ms;
     int64_t pid;
-    int32_t permits;
-    int32_t position;
+    int permits;
+    int position;
     char name[256];
     char owner[256];
     char host[256];
@@ -281,28 +305,12 @@ typedef struct rowlock_name_figures {
     ...;
 } rowlock_name_figures;
 int rowlock_measure_names(rowlock_db *db, const char *glob, int (*each)(void *context, const rowlock_name_figures *figures), void *context);
-typedef struct rowlock_stats {
-    size_t size;
-    uint64_t tries;
-    uint64_t granted;
-    uint64_t busy;
-    uint64_t waits;
-    uint64_t waited_us;
-    uint64_t renewals;
-    uint64_t lapsed;
-    uint64_t lost;
-    uint64_t resent;
-    uint64_t reconnects;
-    uint64_t round_trips;
-    ...;
-} rowlock_stats;
-int rowlock_db_stats(rowlock_db *db, rowlock_stats *out);
 typedef struct rowlock_sweep_options {
     size_t size;
     int64_t older_than_ms;
     int64_t idle_ms;
-    int32_t batch;
-    int32_t dry_run;
+    int batch;
+    int dry_run;
     int (*each)(void *context, const rowlock_grant *grant);
     void *context;
     ...;
@@ -318,24 +326,14 @@ typedef struct rowlock_sweep_report {
 int rowlock_sweep(rowlock_db *db, const rowlock_sweep_options *options, rowlock_sweep_report *report);
 int rowlock_raise_tokens(rowlock_db *db, int64_t by, int64_t *highest);
 int rowlock_new_identity(rowlock_db *db);
-typedef enum rowlock_log_level {
-    ROWLOCK_LOG_WARNING = 1,
-    ROWLOCK_LOG_INFO = 2,
-    ROWLOCK_LOG_DEBUG = 3
-} rowlock_log_level;
-void rowlock_log_set(void (*log)(void *context, rowlock_log_level level, const char *line), void *context, rowlock_log_level up_to);
 rowlock_upgrade_options rowlock_upgrade_options_init(void);
 rowlock_figures rowlock_figures_init(void);
-rowlock_stats rowlock_stats_init(void);
 rowlock_sweep_options rowlock_sweep_options_init(void);
 rowlock_sweep_report rowlock_sweep_report_init(void);
 
 /* quorum.h */
-int rowlock_db_open_quorum(const char *const *urls, size_t count, const rowlock_db_options *options, rowlock_db **out, rowlock_error *err);
-int rowlock_keeper_open_quorum(const char *const *urls, size_t count, const rowlock_db_options *options, rowlock_keeper **out, rowlock_error *err);
-int rowlock_quorum_join(const char *const *urls, size_t count, const rowlock_db_options *options, rowlock_error *err);
-int rowlock_quorum_replace(const char *const *urls, size_t count, size_t member, const rowlock_db_options *options, rowlock_error *err);
-int rowlock_quorum_check(const char *const *urls, size_t count, const rowlock_db_options *options, int (*each)(void *context, const rowlock_finding *finding), void *context, rowlock_error *err);
+int rowlock_quorum_join(const char *urls, int replaced, const rowlock_db_options *options, rowlock_error *err);
+int rowlock_quorum_check(const char *urls, const rowlock_db_options *options, int (*each)(void *context, const rowlock_finding *finding), void *context, rowlock_error *err);
 
 /* versions.h */
 typedef struct rowlock_table rowlock_table;
@@ -364,13 +362,13 @@ typedef struct rowlock_change {
     const rowlock_value *values;
     int64_t version;
     int result;
-    int32_t reserved;
+    int reserved;
     int64_t current;
 } rowlock_change;
 typedef struct rowlock_change_options {
     size_t size;
-    int32_t all_or_nothing;
-    int32_t chunk;
+    int all_or_nothing;
+    int chunk;
     int (*progress)(void *context, size_t done, size_t total);
     void *context;
     ...;
@@ -384,16 +382,16 @@ typedef enum rowlock_op {
 } rowlock_op;
 int rowlock_apply(rowlock_table *table, rowlock_op op, rowlock_change *changes, size_t count, size_t change_size, const rowlock_change_options *options);
 typedef struct rowlock_attempt {
-    int32_t number;
-    int32_t lock;
+    int number;
+    int lock;
 } rowlock_attempt;
 enum {
     ROWLOCK_CLOSED = -100
 };
 typedef struct rowlock_retry_options {
     size_t size;
-    int32_t attempts;
-    int32_t lock_after;
+    int attempts;
+    int lock_after;
     int64_t deadline_ms;
     int64_t base_ms;
     int64_t cap_ms;
@@ -401,8 +399,8 @@ typedef struct rowlock_retry_options {
 } rowlock_retry_options;
 typedef struct rowlock_retry_report {
     size_t size;
-    int32_t attempts;
-    int32_t conflicts;
+    int attempts;
+    int conflicts;
     int64_t lost_us;
     ...;
 } rowlock_retry_report;
@@ -425,16 +423,16 @@ typedef struct rowlock_walk_report {
     int64_t elapsed_ms;
     int64_t left_ms;
     double rate;
-    int32_t resumed;
-    int32_t reserved;
+    int resumed;
+    int reserved;
     ...;
 } rowlock_walk_report;
 typedef struct rowlock_walk_options {
     size_t size;
     void (*progress)(void *context, const rowlock_walk_report *so_far);
     void (*failed)(void *context, const rowlock_row *row, int result, const char *text);
-    int32_t chunk;
-    int32_t restart;
+    int chunk;
+    int restart;
     int64_t wait_ms;
     int64_t ttl_ms;
     ...;
@@ -463,13 +461,13 @@ typedef struct rowlock_once_record {
     int64_t changed_us;
     int64_t age_ms;
     int64_t remaining_ms;
-    int32_t done;
-    int32_t reserved;
+    int done;
+    int reserved;
     char key[256];
     char fingerprint[256];
     ...;
 } rowlock_once_record;
 int rowlock_once_list(rowlock_db *db, const char *prefix, int (*each)(void *context, const rowlock_once_record *record), void *context);
 int rowlock_once_forget(rowlock_db *db, const char *key);
-int rowlock_once_sweep(rowlock_db *db, int64_t older_ms, int32_t batch, int64_t *removed);
+int rowlock_once_sweep(rowlock_db *db, int64_t older_ms, int batch, int64_t *removed);
 rowlock_once_options rowlock_once_options_init(void);

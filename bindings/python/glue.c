@@ -11,13 +11,6 @@ static void rowlock_py_close_db(rowlock_db **at)
     rowlock_db_close(db);
 }
 
-static void rowlock_py_close_keeper(rowlock_keeper **at)
-{
-    rowlock_keeper *keeper = *at;
-    *at = NULL;
-    rowlock_keeper_close(keeper);
-}
-
 static void rowlock_py_close_pool(rowlock_pool **at)
 {
     rowlock_pool *pool = *at;

@@ -58,9 +58,9 @@ typedef struct rowlock_upgrade_step {
     /* The statements. Of a dry run: as the database's own shell takes them. */
     const char *sql;
     /* 0: still to do. 1: done now. */
-    int32_t done;
+    int done;
     /* How often the step gave up waiting for a table lock. */
-    int32_t retries;
+    int retries;
     /* Who blocks it, or "". */
     const char *blocker;
 } rowlock_upgrade_step;
@@ -69,8 +69,8 @@ typedef struct rowlock_upgrade_options {
     /* sizeof(rowlock_upgrade_options) */
     size_t size;
     /* 1: report the steps, change nothing. */
-    int32_t dry_run;
-    int32_t reserved;
+    int dry_run;
+    int reserved;
     /* How long to go on trying. 0: 60,000. */
     int64_t deadline_ms;
     /* Each step, when it is done, and each time it has to wait. May be NULL. A number other than 0
@@ -171,9 +171,9 @@ typedef struct rowlock_waiter {
     int64_t remaining_ms;
     int64_t pid;
     /* As in rowlock_acquire_options. */
-    int32_t permits;
+    int permits;
     /* 1: the first of those whose tickets are valid. 0: its own ticket is over. */
-    int32_t position;
+    int position;
     char name[256];
     char owner[256];
     char host[256];
@@ -290,52 +290,6 @@ rowlock_measure_names(rowlock_db *db, const char *glob,
                       int (*each)(void *context, const rowlock_name_figures *figures),
                       void *context);
 
-/* What a handle has done since it was opened. */
-typedef struct rowlock_stats {
-    /* sizeof(rowlock_stats) */
-    size_t size;
-    /* Tries to get a lock, those of waiters too. rowlock_acquire_all() tries all at once. Re-entry
-     * is no try. */
-    uint64_t tries;
-    /* Grants. */
-    uint64_t granted;
-    /* Tries that found another holder, or waiters before them. The other tries failed. */
-    uint64_t busy;
-    /* Calls that waited in a queue, and for how long in all. */
-    uint64_t waits;
-    uint64_t waited_us;
-    /* Leases of its locks that were renewed, by this handle or by a keeper. */
-    uint64_t renewals;
-    /* Renewals by this handle that came after the lease had run out. */
-    uint64_t lapsed;
-    /* Grants that a call on this handle found gone. */
-    uint64_t lost;
-    /* Statements that were sent again, after a lost race or a lost connection. */
-    uint64_t resent;
-    /* Connections that were made anew. */
-    uint64_t reconnects;
-    /* Statements, and beginnings and ends of transactions. Connecting, installing, checking and
-     * preparing are not counted. */
-    uint64_t round_trips;
-} rowlock_stats;
-
-#define ROWLOCK_STATS_INIT                                     \
-    {                                                          \
-        sizeof(rowlock_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 \
-    }
-
-/* rowlock_db_stats tells what this handle has done. It sends nothing, and leaves rowlock_db_error()
- * as it is.
- *   - A keeper has a connection of its own, whose round trips are not counted here.
- *
- * Returns
- *   ROWLOCK_OK
- *   ROWLOCK_EMISUSE    the handle is closed, is of another process, or a started acquire is under
- *                      way
- * Example      examples/pipeline.c
- */
-ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_db_stats(rowlock_db *db, rowlock_stats *out);
-
 /* ---------------------------------------------------------------- keeping the tables small */
 
 typedef struct rowlock_sweep_options {
@@ -347,9 +301,9 @@ typedef struct rowlock_sweep_options {
      * highest token becomes the floor that new names start above, so no token ever repeats. */
     int64_t idle_ms;
     /* Rows removed in one transaction. 0: 500. At most 10,000. */
-    int32_t batch;
+    int batch;
     /* 1: report what would go, remove nothing. */
-    int32_t dry_run;
+    int dry_run;
     /* Each expired grant that is removed. May be NULL, which is faster. A number other than 0 stops
      * after this batch. */
     int (*each)(void *context, const rowlock_grant *grant);
@@ -430,25 +384,6 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_raise_tokens(rowlock_db *db, int64_t 
  * Example      examples/operator.c
  */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_new_identity(rowlock_db *db);
-
-/* ---------------------------------------------------------------- log */
-
-typedef enum rowlock_log_level {
-    ROWLOCK_LOG_WARNING = 1,
-    ROWLOCK_LOG_INFO = 2,
-    ROWLOCK_LOG_DEBUG = 3
-} rowlock_log_level;
-
-/* rowlock_log_set names a function that is told what the library does: one call a line, from the
- * thread that works. It is off by default. log NULL switches it off.
- *   - up_to: this level and those before it
- *   - Names of locks appear in the lines. Owners and connection strings do not.
- *   - Set it before other threads use the library.
- * Example      examples/operator.c
- */
-ROWLOCK_API void rowlock_log_set(void (*log)(void *context, rowlock_log_level level,
-                                             const char *line),
-                                 void *context, rowlock_log_level up_to);
 
 #ifdef __cplusplus
 }

@@ -126,8 +126,8 @@ typedef struct rowlock_once_record {
     /* What is left to a claim in progress. Below 0: its time is over. */
     int64_t remaining_ms;
     /* 1: completed. 0: claimed. */
-    int32_t done;
-    int32_t reserved;
+    int done;
+    int reserved;
     char key[256];
     char fingerprint[256];
 } rowlock_once_record;
@@ -163,8 +163,8 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_once_forget(rowlock_db *db, const cha
  * Round trips  1 for each batch
  * Example      examples/once.c
  */
-ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_once_sweep(rowlock_db *db, int64_t older_ms,
-                                                      int32_t batch, int64_t *removed);
+ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_once_sweep(rowlock_db *db, int64_t older_ms, int batch,
+                                                      int64_t *removed);
 
 #ifdef __cplusplus
 }

@@ -65,9 +65,9 @@ typedef struct rowlock_pool_options {
     /* sizeof(rowlock_pool_options) */
     size_t size;
     /* Connections to the database, 1 to 64. 0: 2. */
-    int32_t connections;
+    int connections;
     /* Most steps in one statement, 1 to 1,000. 0: 256. */
-    int32_t batch;
+    int batch;
     /* The options of the connections: schema, prefix, program, time limits. NULL: the defaults. Its
      * owner and pool must be NULL. */
     const rowlock_db_options *db;

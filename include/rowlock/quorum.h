@@ -2,11 +2,11 @@
  *
  * rowlock: a lock over three or five independent databases, that survives the loss of one or two.
  *
- *     const char *urls[] = {"postgresql://app@db1/ops", "mysql://app@db2/ops",
- *                           "postgresql://app@db3/ops"};
  *     rowlock_db *db = NULL;
  *     rowlock_error err = ROWLOCK_ERROR_INIT;
- *     int result = rowlock_db_open_quorum(urls, 3, NULL, &db, &err);
+ *     int result = rowlock_db_open("postgresql://app@db1/ops "
+ *                                  "mysql://app@db2/ops "
+ *                                  "postgresql://app@db3/ops", NULL, &db, &err);
  *
  * From there on a lock is what it is with one database: acquire, wait, renew, verify, release, a
  * keeper, tokens. Each member needs the tables of rowlock (`rowlock --url URL install`). All
@@ -46,18 +46,18 @@
 extern "C" {
 #endif
 
-/* rowlock_db_open_quorum connects to the members. A majority must answer. The others are connected
- * when they are there.
+/* rowlock_db_open() with several URLs connects to the members. A majority must answer. The others
+ * are connected when they are there.
  *
- * urls         3 or 5 URLs as for rowlock_db_open(), of any kinds
- * options      as for rowlock_db_open(), for each member; its pool must be NULL
- * Returns
- *   ROWLOCK_OK         open. Close it with rowlock_db_close().
- *   ROWLOCK_EINVAL     not 3 or 5 members, the same URL twice, or as rowlock_db_open(). One member
- *                      whose URL has an unknown parameter is only a member that cannot be used: the
- *                      log says so, and rowlock_quorum_check()
+ * url          3 or 5 URLs of any kinds, with spaces between them
+ * options      for each member; pool must be NULL
+ * Returns, besides the results of rowlock_db_open()
+ *   ROWLOCK_EINVAL     not 3 or 5 members, or the same URL twice. One member whose URL has an
+ *                      unknown parameter is only a member that cannot be used: the log says so, and
+ *                      rowlock_quorum_check()
  *   ROWLOCK_ECONN, EDENIED, ESCHEMA, EUNSUPPORTED, ENOMEM
- *                      as rowlock_db_open(); no majority can be used
+ *                      no majority can be used
+ * Keepers      A member that lacks a lock's row is given it with the next renewal.
  * Threads      The handle has a thread for each member. A member that hangs at rowlock_db_close()
  *              keeps its thread until its statement ends.
  * Round trips  of each step one to each member at the same time; of an acquire a second one if the
@@ -65,19 +65,6 @@ extern "C" {
  * Fork         A child cannot use it. Open after forking.
  * Example      examples/quorum.c
  */
-ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_db_open_quorum(const char *const *urls, size_t count,
-                                                          const rowlock_db_options *options,
-                                                          rowlock_db **out, rowlock_error *err);
-
-/* rowlock_keeper_open_quorum is rowlock_keeper_open() for the locks of such a handle. A member that
- * lacks a lock's row is given it with the next renewal.
- *
- * Example      examples/quorum.c
- */
-ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_keeper_open_quorum(const char *const *urls, size_t count,
-                                                              const rowlock_db_options *options,
-                                                              rowlock_keeper **out,
-                                                              rowlock_error *err);
 
 /* rowlock_quorum_join makes these databases a quorum, or lets a member vote again that was
  * restarted, restored or failed over. It is for an operator: `rowlock quorum-join`.
@@ -87,39 +74,27 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_keeper_open_quorum(const char *const 
  *     waits until all leases are over that the member may have forgotten.
  *   - Members that may vote stay as they are. Locks go on with them meanwhile.
  *
- * The members need tables (rowlock_install()).
+ * urls         3 or 5 URLs in one text, as for rowlock_db_open(). The members need tables
+ *              (rowlock_install()).
+ * replaced     0. Or the number of a member, from 1, that is lost for good: another database may
+ *              take its place now. A backup of the member itself needs no such permission.
  *
  * Returns
  *   ROWLOCK_OK         each of the databases may vote
  *   ROWLOCK_ECONN      a member is away. The others may vote, unless it is needed for that: for a
  *                      new quorum all of them are, later all others of three, four of five.
  *   ROWLOCK_ESCHEMA    a database is another member than its place says, of another quorum, or not
- *                      the one that joined in this place: rowlock_quorum_replace(). Or a majority
- *                      has lost what it knew
- *   others             as rowlock_db_open_quorum()
+ *                      the one that joined in this place: name it as replaced. Or a majority has
+ *                      lost what it knew
+ *   ROWLOCK_EINVAL     there is no member with the number of replaced
+ *   others             as rowlock_db_open()
  * Blocks       as long as the longest lease, up to 10 s for a MySQL server just started, and while
  *              another join is under way
  * Example      examples/quorum.c
  */
-ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_quorum_join(const char *const *urls, size_t count,
+ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_quorum_join(const char *urls, int replaced,
                                                        const rowlock_db_options *options,
                                                        rowlock_error *err);
-
-/* rowlock_quorum_replace is rowlock_quorum_join(), and lets another database take the place of one
- * member that is lost for good: `rowlock quorum-join --replace 2`. A backup of the member itself
- * needs rowlock_quorum_join() only.
- *
- * member       its number in the list, from 1
- * Returns
- *   ROWLOCK_EINVAL     there is no such member
- *   others             as rowlock_quorum_join()
- * Blocks       as rowlock_quorum_join()
- * Example      examples/quorum.c
- */
-ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_quorum_replace(const char *const *urls, size_t count,
-                                                          size_t member,
-                                                          const rowlock_db_options *options,
-                                                          rowlock_error *err);
 
 /* rowlock_quorum_check says which members vote. It changes nothing.
  *   - Each member in its order is a finding: "member 2" with "votes", or why not and what to do.
@@ -130,12 +105,12 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_quorum_replace(const char *const *url
  * Returns
  *   ROWLOCK_OK         it could look, whatever it found
  *   ROWLOCK_ESCHEMA    as rowlock_quorum_join()
- *   others             as rowlock_db_open_quorum()
+ *   others             as rowlock_db_open()
  * Round trips  2 to each member that is there, one after the other, after connecting
  * Example      examples/quorum.c
  */
 ROWLOCK_MUST_CHECK ROWLOCK_API int
-rowlock_quorum_check(const char *const *urls, size_t count, const rowlock_db_options *options,
+rowlock_quorum_check(const char *urls, const rowlock_db_options *options,
                      int (*each)(void *context, const rowlock_finding *finding), void *context,
                      rowlock_error *err);
 

@@ -1,79 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * rowlock: lease locks kept in a table of the database you already have.
- *
- * A lock is a row in the table rowlock_locks. A client gets the lock by inserting the row, and
- * gives it back by deleting the row. PostgreSQL, MySQL/MariaDB and SQLite behave alike. Only the
- * URL differs.
- *
- * WHICH PART DO I NEED?
- *
- *   A lease: one process at a time does a job. This header is enough.
- *     1. rowlock_db_open(), rowlock_lock_open(): two handles.
- *     2. rowlock_acquire(): get the lock, with a lease of 30 s. Name a keeper in its options
- *        (rowlock_keeper_open()), and the keeper renews the lease in the background.
- *     3. Work. Without a keeper, call rowlock_renew() before the lease is over.
- *     4. rowlock_lock_state(): before a step that must not be done twice, look: is it still HELD?
- *     5. rowlock_release(): give the lock back. LOST means: the work was not protected to its end.
- *     6. The data is in no database, or in another one? Send rowlock_lock_token() along.
- *
- *   A guard: the work changes rows in the same database. Add rowlock/tx.h.
- *     1. Three connections: a rowlock_db for the lock, its keeper, and the connection you have. A
- *        second rowlock_db uses that one: rowlock_db_adopt_postgres() and its like.
- *     2. Acquire the lock, as above.
- *     3. BEGIN, and write your rows.
- *     4. rowlock_guard(): proves that the lock is still yours, until this transaction ends.
- *     5. COMMIT if it returned OK, else ROLLBACK. Check the result of COMMIT.
- *     6. Now a process that was paused beyond its lease cannot damage anything.
- *
- *   A version: people and programs edit the same rows, and conflicts are rare. Add
- *   rowlock/versions.h. No lock is needed.
- *     1. Your table gets an integer column "version".
- *     2. rowlock_table_open(): name, key, columns.
- *     3. rowlock_read(): a row and its version.
- *     4. Compute.
- *     5. rowlock_update(): writes the row if it still has that version. One row or thousands.
- *     6. STALE means: another client changed the row first. Read it again, compute, write. For one
- *        row or a few, rowlock_retry() does so. For many: only the STALE ones, examples/restock.c.
- *
- *   Also: rowlock/walk.h (change a whole table beside live users), rowlock/once.h (do what is asked
- *   for twice only once), rowlock/async.h (acquire in an event loop), rowlock/admin.h (install,
- *   check, list, sweep, break).
- *
- * WORDS
- *
- *   owner    who holds a lock or asks for it: a text. By default 128 random bits for each handle.
- *   grant    one successful acquire. Its row has the owner, a token and the end of its lease.
- *   lease    how long a grant lasts unless it is renewed. The database's clock decides. When the
- *            lease is over, another client may take the lock.
- *   token    a number that each grant gets. The tokens of one name only grow. They never repeat,
- *            also not after a release, a crash or a sweep. A resource that refuses tokens older
- *            than the newest it has seen is safe from holders that come too late (fencing).
- *   keeper   a thread that renews leases.
- *   queue    who waits for a lock stands in a queue: a row with a ticket. First come, first served.
- *
- * WHAT A LOCK DOES NOT PROMISE
- *
- *   - It does not stop you. A process can be paused longer than its lease. When it wakes up, it
- *     goes on as if it held the lock. rowlock_guard() refuses its writes into this database.
- *     For other resources: check rowlock_lock_remaining_ms() before each step that matters, and
- *     let the resource refuse old tokens (rowlock_fence() can remember the newest).
- *   - It does not survive an asynchronous failover. A replica may lack the newest grants and
- *     tokens. Use synchronous replication for these tables, or call rowlock_raise_tokens() after
- *     each failover, before programs connect.
- *   - It is not fast like a mutex. One grant is one commit.
- *   - The queue is fair in the order of the tickets that are in the table, not in real time. A
- *     ticket that is committed a moment too late may find a later one granted.
- *   - Time is the database's time. If its clock jumps forward, leases end early. Then only tokens
- *     and guards protect.
- *
- * QUICK START
+ * rowlock: lease locks kept in a table of the database you already have. Inserting a row is the
+ * grant, deleting it the release. PostgreSQL, MySQL/MariaDB and SQLite behave alike: only the URL
+ * differs. The README says what a lock does not promise.
  *
  *     rowlock_db *db = NULL;
  *     rowlock_lock *lock = NULL;
  *     rowlock_error err = ROWLOCK_ERROR_INIT;
  *     rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
- *     options.wait_ms = 5000;         // options.keeper: for work that may take longer than 30 s
+ *     options.wait_ms = 5000;
+ *     options.keep = 1;               // renew the lease of 30 s in the background
  *
  *     int result = rowlock_db_open("postgresql://app@db1/prod", NULL, &db, &err);
  *     if (result != ROWLOCK_OK)
@@ -94,34 +30,41 @@
  *     rowlock_lock_close(lock);
  *     rowlock_db_close(db);
  *
+ * WORDS
+ *
+ *   owner    who holds a lock or asks for it: a text. By default 128 random bits for each handle.
+ *   grant    one successful acquire. Its row has the owner, a token and the end of its lease.
+ *   lease    how long a grant lasts unless it is renewed, by the database's clock. When it is over,
+ *            another client may take the lock.
+ *   token    a number that each grant gets. The tokens of one name only grow, also after a release,
+ *            a crash or a sweep. A resource that refuses tokens older than the newest it has seen
+ *            is safe from holders that come too late (fencing).
+ *   keeper   a thread that renews leases.
+ *   ticket   the place of a waiter in the queue. First come, first served.
+ *
  * RULES FOR ALL CALLS
  *
  *   Results      0: done. Above 0: the database said no. Below 0: an error, or the outcome is not
- *                known. See rowlock_result.
- *   Output       Output parameters come last. After a failure a handle is NULL; everything else is
- *                as it was.
- *   Options      NULL means the defaults. Initialize with ROWLOCK_…_INIT, which sets size to the
- *                struct's. A member that is 0 has its default.
- *   Names        rowlock_VERB() does something. rowlock_lock_NOUN() tells something about a lock,
- *                without a round trip, and leaves rowlock_db_error() as it was.
+ *                known.
+ *   Output       After a failure a handle is NULL; everything else is as it was.
+ *   Options      NULL means the defaults. Initialize with ROWLOCK_…_INIT. A member that is 0 has
+ *                its default.
  *   Threads      A rowlock_db, its locks and its tables belong to one thread at a time. Different
  *                rowlock_db handles are independent. Any thread may call rowlock_cancel() and
- *                rowlock_progress(). These start threads: rowlock_keeper_open(),
- *                rowlock_pool_open(), and rowlock_acquire_start() if there is no pool.
+ *                rowlock_progress(). Keepers and pools start threads, and rowlock_acquire_start()
+ *                if there is no pool.
  *   Side effects The library installs no signal handler, prints nothing and never exits.
  *   Blocking     A call ends within statement_timeout_ms, plus reconnect_ms if the connection was
  *                lost, plus wait_ms if it is rowlock_acquire(). MySQL and MariaDB: the timeout of a
  *                statement is rounded up to a whole second.
- *   Callbacks    A callback returns. It is not left by longjmp() or by an exception of C++: catch
- *                exceptions inside. After such a jump the only safe call is to close the handle.
- *                That rolls back a transaction that the library had begun.
+ *   Callbacks    A callback returns: no longjmp(), no exception of C++. After such a jump the only
+ *                safe call is to close the handle, which rolls its transaction back.
  *   Round trips  They are counted for each call, on a connection in use. The first call on a new
- *                connection takes one more, to look at the tables. MySQL and MariaDB: the first
- *                statement of each kind takes one more, to prepare it.
+ *                connection takes one more. MySQL and MariaDB: so does the first statement of each
+ *                kind.
  *   Fork         A child of fork() inherits no lock: calls on the parent's handles return
- *                ROWLOCK_EMISUSE or find no grant. Closing such a handle only frees its memory. The
- *                child must not open a SQLite file that its parent had open at the fork, also not
- *                with a new handle. Open after forking.
+ *                ROWLOCK_EMISUSE or find no grant. Closing one only frees its memory. The child
+ *                must not open a SQLite file that its parent had open at the fork.
  */
 #ifndef ROWLOCK_ROWLOCK_H
 #define ROWLOCK_ROWLOCK_H
@@ -257,7 +200,7 @@ typedef struct rowlock_error {
     int constraint;
     /* 1: LOST of rowlock_release(), and the answer to our first request was lost. It may have
      * released the lock before another client got it. */
-    int32_t answer_lost;
+    int answer_lost;
     /* The index of the row in the array that you gave: 3 means rows[3]. -1: none, or unknown. */
     int64_t row;
     int64_t spare[2];
@@ -319,7 +262,8 @@ typedef struct rowlock_db_options {
  *   sqlite:/path/to/file                           rowlock_install() creates the file, mode 0600.
  *                                                  PRAGMA foreign_keys is ON on this connection
  *
- * rowlock-url(7) has the parameters, and what they mean for TLS, passwords and poolers.
+ * rowlock-url(7) has the parameters, and what they mean for TLS, passwords and poolers. Three or
+ * five URLs with spaces between them are a quorum: rowlock/quorum.h.
  *
  * Returns
  *   ROWLOCK_OK         connected. Close the handle with rowlock_db_close(). rowlock's tables were
@@ -453,7 +397,14 @@ typedef struct rowlock_acquire_options {
     /* For people who read the table, up to 255 bytes of UTF-8. NULL: none. */
     const char *note;
 
-    /* Renews the lease until the lock is released. NULL: you call rowlock_renew(). */
+    /* 1: the library renews the lease in the background, until the lock is released.
+     *   - A keeper does it, which all handles of this URL, or of this pool, share in the process.
+     *     The first acquire opens it: it connects, and starts a thread. If that fails, nothing was
+     *     acquired. The last of these handles closes it.
+     *   - 0, and no keeper: you call rowlock_renew().
+     *   - A handle of an adopted connection has no URL. It needs options.keeper. */
+    int keep;
+    /* In place of keep: a keeper of your own (rowlock_keeper_open()). */
     rowlock_keeper *keeper;
     /* The keeper stops renewing so long after the grant. 0: it renews while the lock is held. */
     int64_t max_hold_ms;
@@ -475,17 +426,17 @@ typedef struct rowlock_acquire_options {
      *   ROWLOCK_SHARED  all who ask for it as shared
      *   N               up to N holders, who all ask with the same N
      * Shared and counted holders keep exclusive ones out, and the other way round. */
-    int32_t permits;
+    int permits;
     /* 1: do not queue behind the waiters. Take the lock whenever it is found free. */
-    int32_t unfair;
+    int unfair;
     /* The lease of the ticket: if we die while we wait, others wait so long for us. 0: ttl_ms / 2,
      * within 1,000 to 15,000. At least 1,000. */
     int64_t ticket_ms;
 } rowlock_acquire_options;
 
-#define ROWLOCK_ACQUIRE_OPTIONS_INIT                                                    \
-    {                                                                                   \
-        sizeof(rowlock_acquire_options), 0, 0, NULL, NULL, 0, 0, 0, NULL, NULL, 0, 0, 0 \
+#define ROWLOCK_ACQUIRE_OPTIONS_INIT                                                       \
+    {                                                                                      \
+        sizeof(rowlock_acquire_options), 0, 0, NULL, 0, NULL, 0, 0, 0, NULL, NULL, 0, 0, 0 \
     }
 
 /* rowlock_acquire gets the lock. It waits for it if options->wait_ms says so.
@@ -660,7 +611,8 @@ ROWLOCK_API rowlock_state rowlock_lock_state(rowlock_lock *lock);
 ROWLOCK_API int rowlock_lock_state_fd(rowlock_lock *lock);
 
 /* rowlock_lock_expires_us returns when the lease ends by the database's clock, in microseconds
- * since 1970, or 0 if nothing is held. */
+ * since 1970, or 0 if nothing is held. It is for people, and to compare with a rowlock_grant. How
+ * long you may work is rowlock_lock_remaining_ms(). */
 ROWLOCK_API int64_t rowlock_lock_expires_us(const rowlock_lock *lock);
 
 /* Both texts belong to the handle and stay until it is closed. */
@@ -679,8 +631,8 @@ typedef struct rowlock_grant {
     int64_t renewals;
     int64_t pid;
     /* As in rowlock_acquire_options. */
-    int32_t permits;
-    int32_t reserved;
+    int permits;
+    int reserved;
     char name[256];
     char owner[256];
     char host[256];
@@ -709,29 +661,28 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_lock_holder(const rowlock_lock *lock,
 
 /* ---------------------------------------------------------------- keepers */
 
-/* rowlock_keeper_open starts a keeper: one thread and one connection that renew leases in the
- * background. Name it in rowlock_acquire_options.keeper.
+/* rowlock_keeper_open starts a keeper of your own, for programs that want to say when it starts and
+ * ends, or for handles of adopted connections. Others set rowlock_acquire_options.keep.
  *
- *   - url, options: as for rowlock_db_open(), of the database of the locks. Set
- *     statement_timeout_ms and connect_timeout_ms below a third of the shortest lease: for leases
- *     of 30 s, 5,000 for example.
- *   - With options->pool the URL is NULL. The keeper renews through the pool then, and has no
- *     connection of its own.
+ *   - db says which database: the keeper opens the same one again, with the same options, and does
+ *     not need db after that. With a pool it renews through the pool, and has no connection.
  *   - One keeper serves any number of locks, of any number of rowlock_db handles and threads, in
  *     one installation. Acquiring with a lock of another installation is ESCHEMA.
  *   - One statement renews all leases that are due, before a third of each lease is over.
+ *   - A statement of it ends within a third of the shortest lease, but not within less than a
+ *     second. So there is time to connect again. The time limits of db count if they are shorter.
  *   - It reconnects as a rowlock_db does. It never recreates a grant. It blocks all signals in its
  *     thread.
  *
  * Returns
  *   ROWLOCK_OK
+ *   ROWLOCK_EUNSUPPORTED
+ *                      db is an adopted connection: open a rowlock_db with its URL for the keeper
  *   ROWLOCK_ESCHEMA    rowlock's tables are not there
  *   others             as rowlock_db_open()
  * Example      examples/pipeline.c
  */
-ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_keeper_open(const char *url,
-                                                       const rowlock_db_options *options,
-                                                       rowlock_keeper **out, rowlock_error *err);
+ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_keeper_open(rowlock_db *db, rowlock_keeper **out);
 
 /* rowlock_keeper_close stops the keeper. NULL does nothing.
  *   - Leases that it still renews are not released. They go into JEOPARDY.
@@ -744,6 +695,71 @@ ROWLOCK_API void rowlock_keeper_close(rowlock_keeper *keeper);
  * Example      examples/pipeline.c
  */
 ROWLOCK_API void rowlock_progress(rowlock_lock *lock);
+
+/* ---------------------------------------------------------------- counts, and a log */
+
+/* What a handle has done since it was opened. */
+typedef struct rowlock_stats {
+    /* sizeof(rowlock_stats) */
+    size_t size;
+    /* Tries to get a lock, those of waiters too. rowlock_acquire_all() tries all at once. Re-entry
+     * is no try. */
+    uint64_t tries;
+    /* Grants. */
+    uint64_t granted;
+    /* Tries that found another holder, or waiters before them. The other tries failed. */
+    uint64_t busy;
+    /* Calls that waited in a queue, and for how long in all. */
+    uint64_t waits;
+    uint64_t waited_us;
+    /* Leases of its locks that were renewed, by this handle or by a keeper. */
+    uint64_t renewals;
+    /* Renewals by this handle that came after the lease had run out. */
+    uint64_t lapsed;
+    /* Grants that a call on this handle found gone. */
+    uint64_t lost;
+    /* Statements that were sent again, after a lost race or a lost connection. */
+    uint64_t resent;
+    /* Connections that were made anew. */
+    uint64_t reconnects;
+    /* Statements, and beginnings and ends of transactions. Connecting, installing, checking and
+     * preparing are not counted. */
+    uint64_t round_trips;
+} rowlock_stats;
+
+#define ROWLOCK_STATS_INIT                                     \
+    {                                                          \
+        sizeof(rowlock_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 \
+    }
+
+/* rowlock_db_stats tells what this handle has done. It sends nothing, and leaves rowlock_db_error()
+ * as it is.
+ *   - A keeper has a connection of its own, whose round trips are not counted here.
+ *
+ * Returns
+ *   ROWLOCK_OK
+ *   ROWLOCK_EMISUSE    the handle is closed, is of another process, or a started acquire is under
+ *                      way
+ * Example      examples/pipeline.c
+ */
+ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_db_stats(rowlock_db *db, rowlock_stats *out);
+
+typedef enum rowlock_log_level {
+    ROWLOCK_LOG_WARNING = 1,
+    ROWLOCK_LOG_INFO = 2,
+    ROWLOCK_LOG_DEBUG = 3
+} rowlock_log_level;
+
+/* rowlock_log_set names a function that is told what the library does: one call a line, from the
+ * thread that works. It is off by default. log NULL switches it off.
+ *   - up_to: this level and those before it
+ *   - Names of locks appear in the lines. Owners and connection strings do not.
+ *   - Set it before other threads use the library.
+ * Example      examples/operator.c
+ */
+ROWLOCK_API void rowlock_log_set(void (*log)(void *context, rowlock_log_level level,
+                                             const char *line),
+                                 void *context, rowlock_log_level up_to);
 
 #ifdef __cplusplus
 }

@@ -22,36 +22,6 @@
  *
  * The lock may belong to tx. It should rather belong to another rowlock_db, opened by URL, with a
  * keeper. docs/GUARDING.md has the same in plain SQL, for programs without this library.
- *
- * THE CALLS BELOW THAT TAKE tx
- *
- *   - tx is a rowlock_db on an adopted connection that is inside a transaction, or the one that
- *     rowlock_retry() gives its transaction to (rowlock/versions.h).
- *   - They become a part of that transaction. They begin, commit and set nothing.
- *   - They wait for other transactions as long as your session's own lock timeout and the statement
- *     deadline of tx allow (MySQL, MariaDB: innodb_lock_wait_timeout). After that deadline
- *     PostgreSQL's answer is still under way: close the connection.
- *   - The first of them on a new rowlock_db takes one more round trip, to look at the tables.
- *
- * RESULTS OF ALL OF THEM
- *
- *   ROWLOCK_CONFLICT   another transaction won against yours. rowlock_error.transaction_over says
- *                      whether yours can go on:
- *     - PostgreSQL: no, after any error.
- *     - MySQL, MariaDB: no after a deadlock, and with innodb_snapshot_isolation no after a row
- *       changed since your snapshot. Yes after a lock timeout.
- *   ROWLOCK_EMISUSE    tx is not inside a transaction of yours
- *   ROWLOCK_ECONN      the connection of tx is lost, and your transaction with it; or the statement
- *                      deadline of tx was over: close the connection
- *   ROWLOCK_ESCHEMA    tx sees another installation than the lock
- *
- * WHEN A GUARD ENDS EARLY
- *
- *   A guard holds until the transaction ends. These end it earlier:
- *   - ROLLBACK TO a savepoint set before it (not on SQLite)
- *   - a statement with an implicit commit: DDL on MySQL and MariaDB
- *   - XA PREPARE on MySQL and MariaDB, which lets share locks go. Do not guard XA transactions
- *     there.
  */
 #ifndef ROWLOCK_TX_H
 #define ROWLOCK_TX_H
@@ -102,6 +72,37 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_db_adopt_sqlite(struct sqlite3 *conn,
 
 /* ---------------------------------------------------------------- in your transaction */
 
+/* THE CALLS WITH A PARAMETER tx
+ *
+ *   - tx is a rowlock_db on an adopted connection that is inside a transaction, or the one that
+ *     rowlock_retry() gives its transaction to (rowlock/versions.h).
+ *   - They become a part of that transaction. They begin, commit and set nothing.
+ *   - They wait for other transactions as long as your session's own lock timeout and the statement
+ *     deadline of tx allow (MySQL, MariaDB: innodb_lock_wait_timeout). After that deadline
+ *     PostgreSQL's answer is still under way: close the connection.
+ *   - The first of them on a new rowlock_db takes one more round trip, to look at the tables.
+ *
+ * RESULTS OF ALL OF THEM
+ *
+ *   ROWLOCK_CONFLICT   another transaction won against yours. rowlock_error.transaction_over says
+ *                      whether yours can go on:
+ *     - PostgreSQL: no, after any error.
+ *     - MySQL, MariaDB: no after a deadlock, and with innodb_snapshot_isolation no after a row
+ *       changed since your snapshot. Yes after a lock timeout.
+ *   ROWLOCK_EMISUSE    tx is not inside a transaction of yours
+ *   ROWLOCK_ECONN      the connection of tx is lost, and your transaction with it; or the statement
+ *                      deadline of tx was over: close the connection
+ *   ROWLOCK_ESCHEMA    tx sees another installation than the lock
+ *
+ * WHEN A GUARD ENDS EARLY
+ *
+ *   A guard holds until the transaction ends. These end it earlier:
+ *   - ROLLBACK TO a savepoint set before it (not on SQLite)
+ *   - a statement with an implicit commit: DDL on MySQL and MariaDB
+ *   - XA PREPARE on MySQL and MariaDB, which lets share locks go. Do not guard XA transactions
+ *     there.
+ */
+
 /* rowlock_guard proves that the lock is yours, until the transaction of tx ends. Call it before you
  * write or before you commit, at any isolation level.
  *
@@ -136,7 +137,7 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_db_adopt_sqlite(struct sqlite3 *conn,
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_guard(rowlock_lock *lock, rowlock_db *tx);
 
 /* rowlock_tx_acquire gets the lock as a part of your transaction. It tries once: options->wait_ms
- * must be 0 and options->keeper NULL.
+ * and keep must be 0, and keeper NULL.
  *
  *   - Until the commit, use the handle in this transaction only, and show its token to no other
  *     program: after a rollback the next grant gets the same token.

@@ -44,7 +44,7 @@ typedef enum rowlock_kind {
  *   - A value that you are given: text is valid as long as the call that gave it says. */
 typedef struct rowlock_value {
     rowlock_kind kind;
-    int32_t reserved;
+    int reserved;
     int64_t number;
     double real;
     const char *text;

@@ -210,7 +210,7 @@ typedef struct rowlock_change {
      *   EINVAL      its version is no integer of 64 bits
      *   CANCELLED   not reached */
     int result;
-    int32_t reserved;
+    int reserved;
     /* The version of the row now; the new one if it was changed. 0: no row, or unknown. */
     int64_t current;
 } rowlock_change;
@@ -219,9 +219,9 @@ typedef struct rowlock_change_options {
     /* sizeof(rowlock_change_options) */
     size_t size;
     /* 1: if one row cannot be changed, no row is. */
-    int32_t all_or_nothing;
+    int all_or_nothing;
     /* Rows in one statement. 0: 1,000. At most 10,000. Long values make it fewer. */
-    int32_t chunk;
+    int chunk;
     /* Called after each chunk but the last. May be NULL. A number other than 0 stops: CANCELLED. */
     int (*progress)(void *context, size_t done, size_t total);
     void *context;
@@ -329,9 +329,9 @@ static inline ROWLOCK_MUST_CHECK int rowlock_remove(rowlock_table *table, rowloc
 
 typedef struct rowlock_attempt {
     /* 1, 2, … */
-    int32_t number;
+    int number;
     /* For rowlock_read(): 1 after lock_after conflicts. */
-    int32_t lock;
+    int lock;
 } rowlock_attempt;
 
 /* What attempt() may return besides the results of rowlock.h. */
@@ -344,9 +344,9 @@ typedef struct rowlock_retry_options {
     /* sizeof(rowlock_retry_options) */
     size_t size;
     /* At most so many. 0: 20. */
-    int32_t attempts;
+    int attempts;
     /* After so many conflicts rowlock_attempt.lock is 1. 0: 2. Below 0: never. */
-    int32_t lock_after;
+    int lock_after;
     /* No attempt begins later than this. 0: 10,000. */
     int64_t deadline_ms;
     /* The pause after attempt n is random, up to base_ms * 2^n, at most cap_ms. 0: 2. */
@@ -363,8 +363,8 @@ typedef struct rowlock_retry_options {
 typedef struct rowlock_retry_report {
     /* sizeof(rowlock_retry_report) */
     size_t size;
-    int32_t attempts;
-    int32_t conflicts;
+    int attempts;
+    int conflicts;
     /* Spent on attempts that failed, and on pauses. */
     int64_t lost_us;
 } rowlock_retry_report;

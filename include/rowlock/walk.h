@@ -42,8 +42,8 @@ typedef struct rowlock_walk_report {
     /* Rows a second in this run. */
     double rate;
     /* 1: an earlier run did not reach the end, and this run goes on from there. */
-    int32_t resumed;
-    int32_t reserved;
+    int resumed;
+    int reserved;
 } rowlock_walk_report;
 
 #define ROWLOCK_WALK_REPORT_INIT                                     \
@@ -62,9 +62,9 @@ typedef struct rowlock_walk_options {
      *   - EINVAL: each() gave a value of a wrong kind */
     void (*failed)(void *context, const rowlock_row *row, int result, const char *text);
     /* Rows read and written at once. 0: 1,000. At most 10,000. */
-    int32_t chunk;
+    int chunk;
     /* 1: begin at the first row, also if there is a checkpoint. */
-    int32_t restart;
+    int restart;
     /* For the lock, as in rowlock_acquire_options. */
     int64_t wait_ms;
     /* The lease of the lock. The walk renews it. 0: 30,000. */

@@ -323,38 +323,24 @@ static int take_turn(struct rlk_survey *j)
     return result;
 }
 
-static int join_all(const char *const *urls, size_t count, size_t replaces,
-                    const rowlock_db_options *options, rowlock_error *err)
+int rowlock_quorum_join(const char *urls, int replaced, const rowlock_db_options *options,
+                        rowlock_error *err)
 {
-    struct rlk_survey j = {
-        .count = count, .replaces = replaces, .action = "join the quorum", .err = err};
+    struct rlk_survey j = {.action = "join the quorum", .err = err};
+    if (replaced < 0)
+        return rlk_survey_fail(&j, ROWLOCK_EINVAL, "there is no member %d", replaced);
+    j.replaces = (size_t)replaced;
     int result = rlk_survey_open(&j, urls, options);
     /* Only the databases that joined get a ticket. */
     if (result == ROWLOCK_OK && !all_vote(&j) && (result = refuse_strangers(&j)) == ROWLOCK_OK)
         do
             result = take_turn(&j);
         while (result == ROWLOCK_LAPSED);
-    for (size_t i = 0; i < count && result == ROWLOCK_OK; i++)
+    for (size_t i = 0; i < j.count && result == ROWLOCK_OK; i++)
         if (!j.member[i].db)
             result = rlk_survey_fail(&j, ROWLOCK_ECONN,
                                      "member %zu is away; join again when it is back: %s", i + 1,
                                      j.member[i].away.text);
     rlk_survey_close(&j);
     return result;
-}
-
-int rowlock_quorum_join(const char *const *urls, size_t count, const rowlock_db_options *options,
-                        rowlock_error *err)
-{
-    return join_all(urls, count, 0, options, err);
-}
-
-int rowlock_quorum_replace(const char *const *urls, size_t count, size_t member,
-                           const rowlock_db_options *options, rowlock_error *err)
-{
-    struct rlk_survey j = {.count = count, .action = "join the quorum", .err = err};
-    if (member < 1 || member > count)
-        return rlk_survey_fail(&j, ROWLOCK_EINVAL, "there is no member %zu: members are 1 to %zu",
-                               member, count);
-    return join_all(urls, count, member, options, err);
 }

@@ -3,6 +3,7 @@
 #include "admin/survey.h"
 
 #include "base/error.h"
+#include "base/url.h"
 #include "admin/admin.h"
 #include "core/ask.h"
 
@@ -63,14 +64,14 @@ static bool counts_as_away(const struct rlk_survey *s, int opened)
     return opened == ROWLOCK_ECONN || (s->only_looks && opened != ROWLOCK_EINVAL);
 }
 
-static int open_all(struct rlk_survey *s, const char *const *urls,
+static int open_all(struct rlk_survey *s, const struct rlk_urls *urls,
                     const rowlock_db_options *options)
 {
     for (size_t i = 0; i < s->count; i++) {
         struct rlk_candidate *c = &s->member[i];
         c->away = (rowlock_error)ROWLOCK_ERROR_INIT;
         c->view = &s->view[i];
-        int opened = rowlock_db_open(urls[i], options, &c->db, &c->away);
+        int opened = rowlock_db_open(urls->url[i], options, &c->db, &c->away);
         if (opened == ROWLOCK_OK && (opened = ask(c)) != ROWLOCK_OK) {
             rlk_error_copy(&c->away, &c->db->error);
             rowlock_db_close(c->db);
@@ -181,13 +182,24 @@ static int look(struct rlk_survey *s)
     return ROWLOCK_OK;
 }
 
-int rlk_survey_open(struct rlk_survey *s, const char *const *urls,
-                    const rowlock_db_options *options)
+int rlk_survey_open(struct rlk_survey *s, const char *text, const rowlock_db_options *options)
 {
-    if (!urls || (s->count != 3 && s->count != RLK_MEMBERS_MOST))
-        return rlk_survey_fail(s, ROWLOCK_EINVAL, "a quorum has 3 or %d members", RLK_MEMBERS_MOST);
-    s->majority = rlk_majority(s->count);
-    int result = open_all(s, urls, options);
+    struct rlk_urls urls;
+    if (!rlk_urls_cut(text ? text : "", &urls))
+        return rlk_survey_fail(s, ROWLOCK_ENOMEM, "out of memory");
+    int result = ROWLOCK_OK;
+    if (urls.count != 3 && urls.count != RLK_MEMBERS_MOST) {
+        result = rlk_survey_fail(s, ROWLOCK_EINVAL, "a quorum has 3 or %d members, not %zu",
+                                 RLK_MEMBERS_MOST, urls.count);
+    } else if (s->replaces > urls.count) {
+        result = rlk_survey_fail(s, ROWLOCK_EINVAL, "there is no member %zu: members are 1 to %zu",
+                                 s->replaces, urls.count);
+    } else {
+        s->count = urls.count;
+        s->majority = rlk_majority(s->count);
+        result = open_all(s, &urls, options);
+    }
+    rlk_urls_free(&urls);
     return result == ROWLOCK_OK ? find_twins(s) : result;
 }
 
@@ -230,16 +242,15 @@ static rowlock_finding judge(const struct rlk_candidate *c)
         .value = c->why.text, .advice = "it does not vote until then", .verdict = ROWLOCK_BAD};
 }
 
-int rowlock_quorum_check(const char *const *urls, size_t count, const rowlock_db_options *options,
+int rowlock_quorum_check(const char *urls, const rowlock_db_options *options,
                          int (*each)(void *context, const rowlock_finding *finding), void *context,
                          rowlock_error *err)
 {
-    struct rlk_survey s = {
-        .count = count, .action = "check the quorum", .only_looks = true, .err = err};
+    struct rlk_survey s = {.action = "check the quorum", .only_looks = true, .err = err};
     int result = rlk_survey_open(&s, urls, options);
     if (result == ROWLOCK_OK)
         result = rlk_survey_look(&s);
-    for (size_t i = 0; i < count && result == ROWLOCK_OK; i++) {
+    for (size_t i = 0; i < s.count && result == ROWLOCK_OK; i++) {
         char item[32];
         snprintf(item, sizeof item, "member %zu", i + 1);
         rowlock_finding finding = judge(&s.member[i]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Closes connections, keepers and pools. */
+ * Closes handles and pools. */
 #include "api/api.h"
 #include "lock/keeper.h"
 #include "pool/pool.h"
@@ -39,6 +39,7 @@ void rlk_db_free(rowlock_db *db)
     rlk_texts_clear(&db->texts);
     rlk_witness_free(db);
     rlk_free(db->conn);
+    rlk_free(db->source);
     rlk_free(db->url);
     pthread_mutex_destroy(&db->starting);
     db->tag = 0;
@@ -61,12 +62,9 @@ void rowlock_db_close(rowlock_db *db)
         reachable = rlk_is_up(db);
     }
     rlk_onces_abandon(db);
+    if (db->pid == getpid())
+        rlk_keeper_unshare(db);
     rlk_db_free(db);
-}
-
-void rowlock_keeper_close(rowlock_keeper *k)
-{
-    rowlock_db_close(rlk_keeper_stop(k));
 }
 
 void rowlock_pool_close(rowlock_pool *pool)

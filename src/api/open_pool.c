@@ -20,6 +20,10 @@ static int open_all(const char *url, const rowlock_db_options *options, rowlock_
                     size_t count, rowlock_error *err)
 {
     int result = rowlock_db_open(url, options, &dbs[0], err);
+    if (result == ROWLOCK_OK && dbs[0]->port) {
+        result = rlk_fail(dbs[0], ROWLOCK_EINVAL, "a pool has one URL, and is no quorum");
+        rlk_error_copy(err, &dbs[0]->error);
+    }
     for (size_t i = 1; i < count && result == ROWLOCK_OK; i++)
         result = rlk_db_open_later(url, options, &dbs[i], err);
     if (result == ROWLOCK_OK)

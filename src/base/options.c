@@ -154,9 +154,13 @@ static int64_t default_ticket_ms(int64_t ttl_ms)
 static int check_keeping(rowlock_error *error, const rowlock_acquire_options *o)
 {
     int result;
-    if (!o->keeper && (o->max_hold_ms || o->progress_ms || o->on_state))
+    if (o->keep && o->keeper)
         return rlk_error_set(error, ROWLOCK_EINVAL,
-                             "max_hold_ms, progress_ms and on_state need a keeper; set keeper too");
+                             "keep shares a keeper; set keep or keeper, not both");
+    if (!o->keeper && !o->keep && (o->max_hold_ms || o->progress_ms || o->on_state))
+        return rlk_error_set(
+            error, ROWLOCK_EINVAL,
+            "max_hold_ms, progress_ms and on_state need a keeper; set keep to 1, or keeper");
     if ((result = within(error, "max_hold_ms", o->max_hold_ms, 0, MAX_DAYS * MS_PER_DAY)) ||
         (result = within(error, "progress_ms", o->progress_ms, 0, MAX_DAYS * MS_PER_DAY)) ||
         (result = within(error, "margin_ms", o->margin_ms, 0, o->ttl_ms - 1)))

@@ -149,6 +149,43 @@ int rlk_url_take(const char *url, char **rest, struct rlk_url_own *own, const ch
     return 0;
 }
 
+/* --- Several URLs */
+
+static bool begins_url(const char *text)
+{
+    const char *end = text;
+    while (is_letter(*end))
+        end++;
+    return end > text && (strncmp(end, "://", 3) == 0 || strncmp(text, "sqlite:", 7) == 0);
+}
+
+bool rlk_urls_cut(const char *text, struct rlk_urls *out)
+{
+    static const char white[] = " \t\r\n";
+    *out = (struct rlk_urls){.count = 1, .memory = rlk_strdup(text)};
+    if (!out->memory)
+        return false;
+    char *at = out->memory + strspn(out->memory, white), *end = at;
+    out->url[0] = at;
+    while (*(end = at + strcspn(at, white))) {
+        at = end + strspn(end, white);
+        if (!*at && out->count > 1)
+            *end = '\0';
+        if (!begins_url(at))
+            continue;
+        *end = '\0';
+        if (out->count < RLK_URLS_MAX)
+            out->url[out->count] = at;
+        out->count++;
+    }
+    return true;
+}
+
+void rlk_urls_free(struct rlk_urls *urls)
+{
+    rlk_free(urls->memory);
+}
+
 /* --- The parts. Each function cuts its part out of the copied text. It returns what is wrong with
  * the text, or NULL. */
 

@@ -29,6 +29,21 @@ struct rlk_url_own {
  *   -2  out of memory */
 int rlk_url_take(const char *url, char **rest, struct rlk_url_own *own, const char **why);
 
+/* Several URLs in one text, with white space between them. White space that no URL follows is a
+ * part of the URL before it, since the path of a file may have some. After the last of several it
+ * is not. */
+enum { RLK_URLS_MAX = 5 };
+struct rlk_urls {
+    const char *url[RLK_URLS_MAX];
+    /* May be more than there is room for. */
+    size_t count;
+    char *memory;
+};
+
+/* False: out of memory. Call rlk_urls_free() after both. */
+bool rlk_urls_cut(const char *text, struct rlk_urls *out);
+void rlk_urls_free(struct rlk_urls *urls);
+
 enum { RLK_URL_HOSTS_MAX = 16, RLK_URL_PARAMS_MAX = 16 };
 
 struct rlk_url_host {

@@ -131,7 +131,7 @@ struct cli {
     char *url_words;
     /* 1, 2, …: the one of several databases that a command is at. 0: it is not that kind. */
     int member;
-    /* The URL of db, if it is one database. */
+    /* The URL of db, or those of its members. */
     char *url;
     rowlock_db *db;
     /* There is no embedded database yet: db is an empty one in memory. */
@@ -144,7 +144,8 @@ struct cli {
     /* What --once or --every claimed, or found done. May be NULL. */
     rowlock_once *once;
     /* Renews the locks. May be NULL. */
-    rowlock_keeper *keeper;
+    /* The leases are renewed in the background. */
+    bool keeps;
     /* By the clock of now_ms(). 0: the command does not wait. INT64_MAX: it waits without a
      * limit. */
     int64_t wait_until_ms;
@@ -198,8 +199,8 @@ int check_urls(const struct cli *cli);
  * server that is away until cli->wait_until_ms. Returns an exit status, after a message. */
 int connect_database(struct cli *cli, const rowlock_db_options *options);
 
-/* Opens cli->keeper on the same database, with another connection. Otherwise as above. */
-int connect_keeper(struct cli *cli, const rowlock_db_options *options);
+/* All URLs in one text, as the library takes them. Free it. */
+char *joined_urls(void);
 
 /* Makes the attempt until its result is not that the server is away, or until cli->wait_until_ms.
  * It says once that the server is away, and when it is back. Returns the last result. *error is

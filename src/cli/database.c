@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <rowlock/quorum.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -58,6 +57,17 @@ void find_urls(struct cli *cli)
         return;
     cli->url_words = must_have(strdup(value));
     cut_urls(cli->url_words);
+}
+
+char *joined_urls(void)
+{
+    char *text = new_text("%s", general.urls[0]);
+    for (int i = 1; i < general.url_count; i++) {
+        char *longer = new_text("%s %s", text, general.urls[i]);
+        free(text);
+        text = longer;
+    }
+    return text;
 }
 
 bool is_quorum(const struct cli *cli)
@@ -169,42 +179,21 @@ static void name_lock(const struct cli *cli, rowlock_error *error)
 static int open_once(struct cli *cli, void *context, rowlock_error *error)
 {
     rowlock_db_options bounded = within_wait(cli, context);
-    int result = is_quorum(cli) ? rowlock_db_open_quorum(general.urls, (size_t)general.url_count,
-                                                         &bounded, &cli->db, error)
-                                : rowlock_db_open(cli->url, &bounded, &cli->db, error);
+    int result = rowlock_db_open(cli->url, &bounded, &cli->db, error);
     name_lock(cli, error);
     return result;
 }
 
-static int open_keeper_once(struct cli *cli, void *context, rowlock_error *error)
-{
-    int result = is_quorum(cli)
-                     ? rowlock_keeper_open_quorum(general.urls, (size_t)general.url_count, context,
-                                                  &cli->keeper, error)
-                     : rowlock_keeper_open(cli->url, context, &cli->keeper, error);
-    name_lock(cli, error);
-    return result;
-}
-
-static int open_patiently(struct cli *cli, attempt *make, const rowlock_db_options *options)
+/* It takes the URL, which is freed with cli. */
+static int open_url(struct cli *cli, char *url, const rowlock_db_options *options)
 {
     rowlock_error error = ROWLOCK_ERROR_INIT;
     rowlock_db_options copy = ROWLOCK_DB_OPTIONS_INIT;
     if (options)
         copy = *options;
-    int result = try_until_there(cli, make, &copy, &error);
+    cli->url = url;
+    int result = try_until_there(cli, open_once, &copy, &error);
     return report_error(result, &error);
-}
-
-static int open_url(struct cli *cli, const char *url, const rowlock_db_options *options)
-{
-    cli->url = new_text("%s", url);
-    return open_patiently(cli, open_once, options);
-}
-
-int connect_keeper(struct cli *cli, const rowlock_db_options *options)
-{
-    return open_patiently(cli, open_keeper_once, options);
 }
 
 /* A command that does not need the file must not create it. Instead it gets an empty database in
@@ -229,7 +218,7 @@ static int open_file(struct cli *cli, char *url, const rowlock_db_options *optio
         complain("%s: there are no locks yet: '%s' does not exist; `rowlock install` or `rowlock "
                  "run` creates it",
                  name, path);
-    int status = open_url(cli, cli->no_file ? SCHEME ":memory:" : url, options);
+    int status = open_url(cli, new_text("%s", cli->no_file ? SCHEME ":memory:" : url), options);
     if (status == EXIT_FINE && makes && missing)
         complain("%s: neither --url nor ROWLOCK_URL is set; made '%s', for this host only", name,
                  path);
@@ -307,7 +296,8 @@ int connect_database(struct cli *cli, const rowlock_db_options *options)
     int status = check_urls(cli);
     if (status != EXIT_FINE)
         return status;
-    return open_url(cli, general.urls[cli->member ? cli->member - 1 : 0], options);
+    const char *one = general.urls[cli->member ? cli->member - 1 : 0];
+    return open_url(cli, is_quorum(cli) ? joined_urls() : new_text("%s", one), options);
 }
 
 void disconnect_database(struct cli *cli)
@@ -318,7 +308,6 @@ void disconnect_database(struct cli *cli)
         rowlock_lock_close(cli->locks[i]);
     rowlock_once_close(cli->once);
     rowlock_db_close(cli->db);
-    rowlock_keeper_close(cli->keeper);
     free(cli->url);
     free(cli->locks);
     free(cli->title);
@@ -327,6 +316,5 @@ void disconnect_database(struct cli *cli)
     cli->title = NULL;
     cli->db = NULL;
     cli->once = NULL;
-    cli->keeper = NULL;
     cli->url = NULL;
 }

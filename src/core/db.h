@@ -66,6 +66,14 @@ enum rlk_tx {
 
 struct rlk_port;
 struct rlk_quorum;
+struct rlk_shared_keeper;
+
+/* A keeper has a handle of its own. This is how it gets that, and ends it. */
+struct rlk_doors {
+    int (*open)(const char *url, const rowlock_db_options *options, rowlock_db **out,
+                rowlock_error *err);
+    void (*close)(rowlock_db *db);
+};
 
 struct rowlock_db {
     uint32_t tag;
@@ -107,6 +115,8 @@ struct rowlock_db {
     /* The session before, if a statement of ours may still be in flight to it. "": none. */
     char lingering[64];
 
+    /* As the user gave it. NULL: adopted, or of a pool. */
+    char *source;
     char *url;
     struct rlk_target target;
     struct rlk_texts texts;
@@ -116,6 +126,10 @@ struct rowlock_db {
     char host[RLK_TEXT_MAX + 1];
     char program[RLK_TEXT_MAX + 1];
 
+    /* NULL: adopted, so it cannot be opened again. */
+    const struct rlk_doors *doors;
+    /* The keeper of its database, once a lock needed it. */
+    struct rlk_shared_keeper *shared;
     rowlock_lock *locks;
     /* All tickets that may be in a queue. */
     struct rlk_ticket *tickets;

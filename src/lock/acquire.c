@@ -136,10 +136,29 @@ static int wait_for_lock(struct rlk_acquiring *a)
 
 /* ---- one lock */
 
+/* It is opened when the server has answered us. If the server goes away in between, a wait goes on.
+ * Its statements end within a third of the lease, so that there is time to connect again. */
+static int share_keeper(struct rlk_acquiring *a)
+{
+    rowlock_db *db = a->db;
+    int64_t third_ms = a->options.ttl_ms / 3;
+    int losses = 0;
+    int result = rlk_look_at_tables(db, RLK_OUTSIDE, a->until_us);
+    while (result == ROWLOCK_OK &&
+           (result = rlk_keeper_share(db, third_ms < 1000 ? 1000 : third_ms, &a->options.keeper)) ==
+               ROWLOCK_ECONN &&
+           rlk_now_us() < a->until_us) {
+        int64_t pause_us = rlk_pause_retry(&db->waiting, &losses);
+        result =
+            rlk_wait_until(&db->waiting, rlk_now_us() + pause_us) ? ROWLOCK_OK : ROWLOCK_CANCELLED;
+    }
+    return result;
+}
+
 /* The keeper's entries are made before the grants, since making them can fail. */
 static int join_keeper(struct rlk_acquiring *a)
 {
-    int result = ROWLOCK_OK;
+    int result = a->options.keep ? share_keeper(a) : ROWLOCK_OK;
     for (size_t i = 0; i < a->count && result == ROWLOCK_OK; i++) {
         a->which = i;
         if (!a->options.keeper)

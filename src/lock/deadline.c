@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What a holder can ask of its lease: the time left, the state, and a descriptor. The answers come
- * from the local clock and from memory. A lock shares its deadline with its keeper. */
+ * What a holder can ask of its lease: the time left, and the state. A machine. */
 #include "lock/deadline.h"
-#include "base/alarm.h"
-#include "base/base.h"
-
-#include <string.h>
-#include <unistd.h>
 
 /* A renewal may be for less than the margin that acquire was given. */
 int64_t rlk_deadline_lost_us(const struct rlk_deadline *deadline)
@@ -34,28 +28,6 @@ rowlock_state rlk_deadline_state(const struct rlk_deadline *deadline, int64_t no
     return ROWLOCK_STATE_HELD;
 }
 
-/* ---- the descriptor: a timer that fires when the state becomes worse than `seen` */
-
-void rlk_deadline_open(struct rlk_deadline *deadline)
-{
-    if (deadline->fd < 0)
-        deadline->fd = rlk_alarm_open();
-}
-
-void rlk_deadline_arm(struct rlk_deadline *deadline)
-{
-    int64_t now_us = rlk_now_us();
-    int64_t next_us;
-    rowlock_state state = rlk_deadline_state(deadline, now_us, &next_us);
-    if (deadline->fd < 0)
-        return;
-    /* The state is better again. The caller must see when it becomes worse. */
-    if (state < deadline->seen)
-        deadline->seen = state;
-    int64_t after_us = next_us == INT64_MAX ? INT64_MAX : next_us - now_us;
-    rlk_alarm_set(deadline->fd, state > deadline->seen ? 0 : after_us);
-}
-
 void rlk_deadline_begin(struct rlk_deadline *deadline, int64_t margin_us)
 {
     deadline->has_keeper = deadline->failing = deadline->over = false;
@@ -69,7 +41,6 @@ void rlk_deadline_set(struct rlk_deadline *deadline, const struct rlk_term *term
     deadline->deadline_us = term->deadline_us;
     deadline->expires_us = term->expires_us;
     deadline->ttl_us = term->ttl_us;
-    rlk_deadline_arm(deadline);
 }
 
 void rlk_deadline_uncertain(struct rlk_deadline *deadline, int64_t ttl_us)
@@ -87,10 +58,4 @@ int64_t rlk_deadline_reliable_us(const struct rlk_deadline *deadline, int64_t tt
 void rlk_deadline_limit(const struct rlk_deadline *deadline, struct rlk_term *term)
 {
     term->deadline_us -= term->ttl_us - rlk_deadline_reliable_us(deadline, term->ttl_us);
-}
-
-void rlk_deadline_end(struct rlk_deadline *deadline)
-{
-    if (deadline->fd >= 0)
-        rlk_alarm_set(deadline->fd, INT64_MAX);
 }

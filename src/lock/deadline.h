@@ -43,10 +43,6 @@ int64_t rlk_deadline_lost_us(const struct rlk_deadline *deadline);
 /* For a new grant. */
 void rlk_deadline_begin(struct rlk_deadline *deadline, int64_t margin_us);
 void rlk_deadline_set(struct rlk_deadline *deadline, const struct rlk_term *term);
-/* Makes the descriptor. */
-void rlk_deadline_open(struct rlk_deadline *deadline);
-/* Sets the descriptor's timer. Call it after each change that these functions have not made. */
-void rlk_deadline_arm(struct rlk_deadline *deadline);
 /* The answer to a renewal was lost. The server may carry it out after any later renewal, until the
  * grant ends. So no later term is reliable for longer than its ttl. */
 void rlk_deadline_uncertain(struct rlk_deadline *deadline, int64_t ttl_us);
@@ -54,6 +50,12 @@ void rlk_deadline_uncertain(struct rlk_deadline *deadline, int64_t ttl_us);
 int64_t rlk_deadline_reliable_us(const struct rlk_deadline *deadline, int64_t ttl_us);
 /* Shortens a term to what is reliable. */
 void rlk_deadline_limit(const struct rlk_deadline *deadline, struct rlk_term *term);
+
+/* state_fd.c */
+/* Makes the descriptor. */
+void rlk_deadline_open(struct rlk_deadline *deadline);
+/* Sets the descriptor's timer. Call it after each change of the deadline. */
+void rlk_deadline_arm(struct rlk_deadline *deadline);
 void rlk_deadline_end(struct rlk_deadline *deadline);
 
 #endif

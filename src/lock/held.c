@@ -134,6 +134,7 @@ int rlk_renew_end(rowlock_lock *lock, const struct rlk_renewal *r, int result)
     rlk_entry_renewed(lock, r->serial, &term);
     lock->deadline.over = false;
     rlk_deadline_set(&lock->deadline, &term);
+    rlk_deadline_arm(&lock->deadline);
     rlk_entry_leave(lock);
     atomic_fetch_add_explicit(&lock->db->renewals, 1, memory_order_relaxed);
     lock->db->stats.lapsed += r->answer.lapsed_us > 0;

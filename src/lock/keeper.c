@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * Renewing in the background: one thread, one connection, one statement for all leases that are
- * due. core/ask.c sends that statement. deadline.c answers what a holder asks.
+ * due. keeping.c says what comes next; this file does it. deadline.c answers what a holder asks.
  *
  * The keeper's mutex guards the list of entries, the entries, and the deadlines of their locks. It
  * is unlocked while a statement is in flight or a callback runs, so no caller waits for the server
  * here. While the keeper's thread is awake, only that thread frees an entry that had a lease, since
  * it may be about to use it. Otherwise the lock that quits frees its entry. */
 #include "lock/keeper.h"
+#include "lock/keeping.h"
 #include "base/thread.h"
 #include "core/ask.h"
 #include "core/core.h"
@@ -18,45 +19,10 @@
 #define RLK_KEEPER_TAG 0x726C6B70u /* "rlkp" */
 
 enum {
-    /* Leases in one statement. Its text may have 10 MB then. */
-    BATCH_MAX = 10000,
+    /* A busy server may need as long for a statement. */
+    LEAST_LIMIT_US = 1000000,
     /* Leases that we verify after one statement that did not renew them. */
-    VERIFY_MAX = 100,
-    SHORTEST_RETRY_US = 20000,
-    LONGEST_RETRY_US = 1000000
-};
-
-/* A lock's entry in a keeper. It stays from grant to grant, until the handle is closed or gets
- * another keeper. */
-struct rlk_entry {
-    rowlock_keeper *keeper;
-    struct rlk_entry *next;
-    /* The pointer in the list that points here. */
-    struct rlk_entry **at;
-    /* NULL: the lock has quit. */
-    rowlock_lock *lock;
-    char name[RLK_TEXT_MAX + 1];
-    char owner[RLK_TEXT_MAX + 1];
-    rowlock_acquire_options options;
-
-    /* There is a lease to renew. */
-    bool active;
-    int64_t token;
-    int64_t due_us;
-    /* The end by max_hold_ms. */
-    int64_t hold_until_us;
-    /* The last renewal failed. */
-    bool failed;
-    /* A renewal is in flight, and its answer counts. */
-    bool in_flight;
-    /* A renewal is in flight. Its answer may be one that does not count any more. */
-    bool under_way;
-    /* When that renewal, or the last one, was sent, and for how long. */
-    int64_t sent_us, sent_ttl_us;
-    /* Grows when a renewal is sent, and when it ends. */
-    uint64_t serial;
-    /* The state that the callback was last called with. */
-    rowlock_state reported;
+    VERIFY_MAX = 100
 };
 
 struct rowlock_keeper {
@@ -64,89 +30,30 @@ struct rowlock_keeper {
     pid_t pid;
     /* Only the thread uses it while it runs. */
     rowlock_db *db;
+    /* A statement, or connecting, lasts no longer. */
+    int64_t most_us;
     /* The installation's identity. */
     char identity[64];
     pthread_t thread;
     pthread_mutex_t mutex;
     /* Signalled when a callback has returned. */
     pthread_cond_t called;
-    struct rlk_entry *entries;
     /* The entry whose callback runs. */
     struct rlk_entry *calling;
     /* The thread sleeps until then. 0: it is awake, and looks at all entries before it sleeps. */
     int64_t wake_us;
     bool stop, closed;
-
-    /* The entries in flight, and their leases. */
-    struct rlk_entry *batch[BATCH_MAX];
-    struct rlk_lease leases[BATCH_MAX];
+    struct rlk_keeping keeping;
 };
 
-/* ---- the thread: what is due */
+/* ---- the thread: telling */
 
-/* Somewhat before a third of the lease. Jitter spreads keepers that began at the same moment. */
-static int64_t next_due(rowlock_db *db, const struct rlk_deadline *deadline)
+static void tell(rowlock_keeper *k)
 {
-    int64_t ttl_us = rlk_deadline_reliable_us(deadline, deadline->ttl_us);
-    int64_t third = ttl_us / 3;
-    return deadline->deadline_us - ttl_us + third - rlk_jitter(&db->waiting, third / 10 + 1);
-}
-
-/* After a failure: a twentieth of the lease, less jitter. */
-static int64_t retry_due(rowlock_keeper *k, const struct rlk_deadline *deadline)
-{
-    int64_t pause = deadline->ttl_us / 20;
-    pause = pause < SHORTEST_RETRY_US  ? SHORTEST_RETRY_US
-            : pause > LONGEST_RETRY_US ? LONGEST_RETRY_US
-                                       : pause;
-    return rlk_now_us() + pause / 2 + rlk_jitter(&k->db->waiting, pause / 2);
-}
-
-/* When max_hold_ms or progress_ms ends the renewing. */
-static int64_t allowed_until(const struct rlk_entry *entry)
-{
-    int64_t until = entry->hold_until_us;
-    int64_t progress_ms = entry->options.progress_ms;
-    int64_t progress_until = entry->lock->progress_us + progress_ms * 1000;
-    return progress_ms > 0 && progress_until < until ? progress_until : until;
-}
-
-static bool has_lease(const struct rlk_entry *entry)
-{
-    return entry->active && entry->lock && !entry->lock->deadline.over;
-}
-
-static bool may_renew(const struct rlk_entry *entry, int64_t now_us)
-{
-    return has_lease(entry) && now_us < allowed_until(entry);
-}
-
-static int64_t earlier(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-/* Leases that are due soon go with those that are due. So leases acquired one by one are renewed
- * together from their second renewal on. */
-static size_t collect_due(rowlock_keeper *k)
-{
-    int64_t now_us = rlk_now_us();
-    bool any = false;
-    for (struct rlk_entry *p = k->entries; p && !any; p = p->next)
-        any = may_renew(p, now_us) && p->due_us <= now_us;
-    size_t count = 0;
-    for (struct rlk_entry *p = k->entries; any && p && count < BATCH_MAX; p = p->next)
-        if (may_renew(p, now_us) && p->due_us <= now_us + p->lock->deadline.ttl_us / 12)
-            k->batch[count++] = p;
-    return count;
-}
-
-/* ---- the thread: reporting states */
-
-static void call_back(rowlock_keeper *k, struct rlk_entry *entry)
-{
+    struct rlk_entry *entry = k->keeping.told;
     rowlock_state state = entry->reported;
     rowlock_lock *lock = entry->lock;
+    rlk_deadline_arm(&lock->deadline);
     k->calling = entry;
     pthread_mutex_unlock(&k->mutex);
     if (state == ROWLOCK_STATE_LOST)
@@ -158,36 +65,12 @@ static void call_back(rowlock_keeper *k, struct rlk_entry *entry)
     pthread_cond_broadcast(&k->called);
 }
 
-/* Calls the callbacks of all locks whose state has changed. Returns when a lease is due or a state
- * may change next. */
-static int64_t report_states(rowlock_keeper *k)
+/* Their states may have changed. */
+static void arm_all(rowlock_keeper *k)
 {
-    int64_t wake_us = INT64_MAX;
-    for (struct rlk_entry *p = k->entries; p; p = p->next) {
-        if (!has_lease(p) && !(p->active && p->lock && p->reported != ROWLOCK_STATE_LOST))
-            continue;
-        struct rlk_deadline *deadline = &p->lock->deadline;
-        int64_t now_us = rlk_now_us();
-        int64_t next_us;
-        bool allowed = now_us < allowed_until(p);
-        deadline->failing = p->failed || !allowed;
-        rowlock_state state = rlk_deadline_state(deadline, now_us, &next_us);
-        deadline->over = state == ROWLOCK_STATE_LOST;
-        rlk_deadline_arm(deadline);
-        wake_us = earlier(wake_us, next_us);
-        if (allowed && !deadline->over)
-            wake_us = earlier(wake_us, earlier(p->due_us, allowed_until(p)));
-        /* rowlock_progress() does not wake the thread. */
-        else if (p->options.progress_ms > 0 && !deadline->over)
-            wake_us = earlier(wake_us, retry_due(k, deadline));
-        if (state == p->reported)
-            continue;
-        p->reported = state;
-        call_back(k, p);
-        /* Other states may have changed while the mutex was unlocked. */
-        wake_us = 0;
-    }
-    return wake_us;
+    for (struct rlk_entry *p = k->keeping.entries; p; p = p->next)
+        if (p->active && p->lock)
+            rlk_deadline_arm(&p->lock->deadline);
 }
 
 /* ---- the thread: one heartbeat */
@@ -200,92 +83,73 @@ static bool is_gone(rowlock_keeper *k, const struct rlk_held *held, int64_t not_
     return result == ROWLOCK_OK && !verified.found;
 }
 
-/* A heartbeat must end when the first lease becomes LOST, so that this is reported in time. */
-static int64_t earliest_loss(const rowlock_keeper *k)
+/* A statement that hangs must leave time to connect again and to renew. So it ends within a third
+ * of the shortest lease. Where the time limit is the connection's, that is made anew. */
+static void limit_statements(rowlock_keeper *k, int64_t shortest_us)
 {
-    int64_t earliest_us = INT64_MAX;
-    for (const struct rlk_entry *p = k->entries; p; p = p->next)
-        if (has_lease(p))
-            earliest_us = earlier(earliest_us, rlk_deadline_lost_us(&p->lock->deadline));
-    return earliest_us;
+    rowlock_db *db = k->db;
+    int64_t third_us = shortest_us / 3;
+    int64_t limit_us = third_us < LEAST_LIMIT_US ? LEAST_LIMIT_US : third_us;
+    if (limit_us > k->most_us)
+        limit_us = k->most_us;
+    bool other = limit_us < db->statement_us || limit_us >= 2 * db->statement_us;
+    if (other && db->driver->overruns && !db->port)
+        rlk_lose(db);
+    db->statement_us = limit_us;
+    db->target.timeout_ms = limit_us / 1000;
+    db->target.connect_ms = limit_us / 1000;
 }
 
-static void prepare_batch(rowlock_keeper *k, size_t count)
+static void end_one(rowlock_keeper *k, size_t i, enum rlk_fate fate,
+                    const struct rlk_renewed *renewed)
 {
-    for (size_t i = 0; i < count; i++) {
-        struct rlk_entry *p = k->batch[i];
-        p->in_flight = p->under_way = true;
-        p->serial++;
-        p->sent_us = rlk_now_us();
-        p->sent_ttl_us = p->lock->deadline.ttl_us;
-        k->leases[i] = (struct rlk_lease){.held = {.name = p->name,
-                                                   .slot = rlk_slot(p->lock->permits, p->token),
-                                                   .owner = p->owner,
-                                                   .token = p->token},
-                                          .ttl_us = p->sent_ttl_us};
+    rowlock_lock *lock = k->keeping.batch[i]->lock;
+    if (rlk_keeping_end(&k->keeping, i, fate, renewed, rlk_now_us(), &k->db->waiting) &&
+        fate == RLK_RENEWED) {
+        rlk_deadline_arm(&lock->deadline);
+        atomic_fetch_add_explicit(&lock->db->renewals, 1, memory_order_relaxed);
     }
 }
 
-enum fate { RENEWED, FAILED, GONE };
-
-/* The answer does not count if the entry was stopped meanwhile, or its holder has renewed. */
-static void take_answer(rowlock_keeper *k, struct rlk_entry *p, const struct rlk_lease *lease,
-                        enum fate fate, const struct rlk_renewing *heartbeat,
-                        const struct rlk_ask *ask)
+/* The questions may take long, so the leases that were renewed come first. */
+static void end_batch(rowlock_keeper *k, bool sent, const struct rlk_renewed *renewed)
 {
-    p->under_way = false;
-    p->serial++;
-    if (ask->was_uncertain && p->lock && p->token == lease->held.token)
-        rlk_deadline_uncertain(&p->lock->deadline, lease->ttl_us);
-    if (!p->in_flight || !p->lock)
-        return;
-    struct rlk_deadline *deadline = &p->lock->deadline;
-    p->in_flight = false;
-    p->failed = fate == FAILED || lease->at_risk;
-    if (fate == GONE)
-        deadline->over = true;
-    if (fate == RENEWED) {
-        struct rlk_term term = {.ttl_us = lease->ttl_us,
-                                .expires_us = heartbeat->now_us + lease->ttl_us,
-                                .deadline_us = ask->sent_us + lease->ttl_us};
-        rlk_deadline_limit(deadline, &term);
-        rlk_deadline_set(deadline, &term);
-        atomic_fetch_add_explicit(&p->lock->db->renewals, 1, memory_order_relaxed);
+    struct rlk_keeping *now = &k->keeping;
+    int questions = 0;
+    pthread_mutex_lock(&k->mutex);
+    for (size_t i = 0; i < now->count; i++)
+        if (sent && now->leases[i].renewed)
+            end_one(k, i, RLK_RENEWED, renewed);
+    pthread_mutex_unlock(&k->mutex);
+    for (size_t i = 0; i < now->count; i++) {
+        if (sent && now->leases[i].renewed)
+            continue;
+        bool gone =
+            sent && questions++ < VERIFY_MAX && is_gone(k, &now->leases[i].held, now->not_after_us);
+        pthread_mutex_lock(&k->mutex);
+        end_one(k, i, gone ? RLK_GONE_FOR_GOOD : RLK_FAILED, renewed);
+        pthread_mutex_unlock(&k->mutex);
     }
-    p->due_us = fate == RENEWED ? next_due(k->db, deadline) : retry_due(k, deadline);
 }
 
 /* Call it with the mutex locked. It is unlocked while the statement is in flight. */
-static void renew_batch(rowlock_keeper *k, size_t count)
+static void renew_batch(rowlock_keeper *k)
 {
-    struct rlk_renewing heartbeat = {.leases = k->leases, .count = count};
-    int64_t not_after_us = earliest_loss(k);
-    struct rlk_ask ask = {.not_after_us = not_after_us};
-    prepare_batch(k, count);
+    struct rlk_keeping *now = &k->keeping;
+    struct rlk_renewing heartbeat = {.leases = now->leases, .count = now->count};
+    struct rlk_ask ask = {.not_after_us = now->not_after_us};
     pthread_mutex_unlock(&k->mutex);
 
+    limit_statements(k, now->shortest_us);
     rlk_action(k->db, "renew leases", NULL);
     rlk_step_renew_all(&ask, &heartbeat);
     int result = rlk_ask(k->db, &ask);
     if (result != ROWLOCK_OK)
-        rlk_log(ROWLOCK_LOG_WARNING, "%zu leases could not be renewed: %s", count,
+        rlk_log(ROWLOCK_LOG_WARNING, "%zu leases could not be renewed: %s", now->count,
                 k->db->error.text);
-    pthread_mutex_lock(&k->mutex);
-    for (size_t i = 0; i < count; i++)
-        if (result == ROWLOCK_OK && k->leases[i].renewed)
-            take_answer(k, k->batch[i], &k->leases[i], RENEWED, &heartbeat, &ask);
-    pthread_mutex_unlock(&k->mutex);
-    /* The questions may take long, so the others come first. */
-    int questions = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (result == ROWLOCK_OK && k->leases[i].renewed)
-            continue;
-        bool gone = result == ROWLOCK_OK && questions++ < VERIFY_MAX &&
-                    is_gone(k, &k->leases[i].held, not_after_us);
-        pthread_mutex_lock(&k->mutex);
-        take_answer(k, k->batch[i], &k->leases[i], gone ? GONE : FAILED, &heartbeat, &ask);
-        pthread_mutex_unlock(&k->mutex);
-    }
+    struct rlk_renewed renewed = {
+        .server_us = heartbeat.now_us, .sent_us = ask.sent_us, .was_uncertain = ask.was_uncertain};
+    end_batch(k, result == ROWLOCK_OK, &renewed);
     pthread_mutex_lock(&k->mutex);
 }
 
@@ -306,11 +170,21 @@ static void free_entry(struct rlk_entry *entry)
 
 static void free_quitters(rowlock_keeper *k)
 {
-    for (struct rlk_entry *entry = k->entries, *next; entry; entry = next) {
+    for (struct rlk_entry *entry = k->keeping.entries, *next; entry; entry = next) {
         next = entry->next;
         if (!entry->lock)
             free_entry(entry);
     }
+}
+
+/* Call it with the mutex locked. It is unlocked meanwhile. */
+static void sleep_until(rowlock_keeper *k, int64_t until_us)
+{
+    k->wake_us = until_us;
+    pthread_mutex_unlock(&k->mutex);
+    rlk_wait_until(&k->db->waiting, until_us);
+    pthread_mutex_lock(&k->mutex);
+    k->wake_us = 0;
 }
 
 static void *keep(void *context)
@@ -319,18 +193,18 @@ static void *keep(void *context)
     rlk_use_in_thread(k->db->driver, true);
     pthread_mutex_lock(&k->mutex);
     while (!k->stop) {
-        free_quitters(k);
-        int64_t wake_us = report_states(k);
-        size_t due = collect_due(k);
-        if (due > 0) {
-            renew_batch(k, due);
+        if (!k->keeping.told)
+            free_quitters(k);
+        enum rlk_duty duty = rlk_keeping_next(&k->keeping, rlk_now_us(), &k->db->waiting);
+        if (duty == RLK_TELL) {
+            tell(k);
             continue;
         }
-        k->wake_us = wake_us;
-        pthread_mutex_unlock(&k->mutex);
-        rlk_wait_until(&k->db->waiting, wake_us);
-        pthread_mutex_lock(&k->mutex);
-        k->wake_us = 0;
+        arm_all(k);
+        if (duty == RLK_RENEW)
+            renew_batch(k);
+        else
+            sleep_until(k, k->keeping.until_us);
     }
     pthread_mutex_unlock(&k->mutex);
     rlk_use_in_thread(k->db->driver, false);
@@ -384,8 +258,8 @@ int rlk_entry_join(rowlock_lock *lock, const rowlock_acquire_options *options,
         memcpy(entry->name, lock->name, sizeof entry->name);
         memcpy(entry->owner, lock->owner, sizeof entry->owner);
         pthread_mutex_lock(&k->mutex);
-        link_entry(&entry->next, k->entries);
-        link_entry(&k->entries, entry);
+        link_entry(&entry->next, k->keeping.entries);
+        link_entry(&k->keeping.entries, entry);
         pthread_mutex_unlock(&k->mutex);
         lock->entry = entry;
     }
@@ -404,22 +278,9 @@ static void wake(rowlock_keeper *k, int64_t due_us)
 /* Call it with the mutex locked. */
 static void activate(rowlock_lock *lock)
 {
-    struct rlk_entry *entry = lock->entry;
-    int64_t max_hold_ms = entry->options.max_hold_ms;
-    /* A new grant. */
-    if (entry->token != lock->token) {
-        entry->under_way = false;
-        if (max_hold_ms)
-            entry->hold_until_us = rlk_now_us() + max_hold_ms * 1000;
-    }
-    entry->active = lock->deadline.has_keeper = true;
-    entry->failed = lock->deadline.failing = entry->in_flight = false;
-    entry->token = lock->token;
-    entry->reported = ROWLOCK_STATE_HELD;
-    lock->progress_us = rlk_now_us();
-    entry->due_us = next_due(lock->db, &lock->deadline);
+    int64_t awake_us = rlk_keeping_begin(lock->entry, rlk_now_us(), &lock->db->waiting);
     rlk_deadline_arm(&lock->deadline);
-    wake(entry->keeper, earlier(entry->due_us, allowed_until(entry)));
+    wake(lock->entry->keeper, awake_us);
 }
 
 void rlk_entry_start(rowlock_lock *lock)
@@ -461,6 +322,12 @@ uint64_t rlk_entry_serial(const rowlock_lock *lock)
     return serial;
 }
 
+static void shorten(struct rlk_term *term, int64_t until_us)
+{
+    if (until_us < term->deadline_us)
+        term->deadline_us = until_us;
+}
+
 /* Call it with the mutex locked. If the keeper's renewal and the holder's crossed, we do not know
  * which one the database did last. So the shorter one counts. */
 void rlk_entry_renewed(rowlock_lock *lock, uint64_t serial, struct rlk_term *term)
@@ -472,7 +339,7 @@ void rlk_entry_renewed(rowlock_lock *lock, uint64_t serial, struct rlk_term *ter
     if (!entry || entry->keeper->closed)
         return;
     if (entry->under_way || entry->serial != serial)
-        term->deadline_us = earlier(term->deadline_us, entry->sent_us + entry->sent_ttl_us);
+        shorten(term, entry->sent_us + entry->sent_ttl_us);
     lock->deadline.deadline_us = term->deadline_us;
     lock->deadline.ttl_us = term->ttl_us;
     activate(lock);
@@ -501,7 +368,7 @@ void rlk_entry_quit(rowlock_lock *lock)
         free_entry(entry);
     if (k->closed)
         free_quitters(k);
-    bool last = k->closed && !k->entries;
+    bool last = k->closed && !k->keeping.entries;
     pthread_mutex_unlock(&k->mutex);
     if (last)
         free_keeper(k);
@@ -515,7 +382,7 @@ void rowlock_progress(rowlock_lock *lock)
 
 /* ---- start and stop */
 
-int rlk_keeper_start(rowlock_keeper **out, rowlock_db *db)
+int rlk_keeper_start(rowlock_keeper **out, rowlock_db *db, int64_t most_ms)
 {
     int result = rlk_look_at_tables(db, RLK_OUTSIDE, 0);
     if (result != ROWLOCK_OK)
@@ -526,6 +393,7 @@ int rlk_keeper_start(rowlock_keeper **out, rowlock_db *db)
     k->tag = RLK_KEEPER_TAG;
     k->pid = getpid();
     k->db = db;
+    k->most_us = most_ms * 1000;
     /* The server took writes, or there would be no leases to renew. */
     db->takes_writes = true;
     memcpy(k->identity, db->texts.identity, sizeof k->identity);
@@ -541,7 +409,7 @@ int rlk_keeper_start(rowlock_keeper **out, rowlock_db *db)
 
 static void stop_renewing(rowlock_keeper *k)
 {
-    for (struct rlk_entry *p = k->entries; p; p = p->next) {
+    for (struct rlk_entry *p = k->keeping.entries; p; p = p->next) {
         if (!p->active)
             continue;
         p->active = false;
@@ -569,7 +437,7 @@ rowlock_db *rlk_keeper_stop(rowlock_keeper *k)
     k->closed = true;
     free_quitters(k);
     stop_renewing(k);
-    bool last = !k->entries;
+    bool last = !k->keeping.entries;
     pthread_mutex_unlock(&k->mutex);
     if (last)
         free_keeper(k);

@@ -23,9 +23,17 @@ void rlk_entry_quit(rowlock_lock *lock);
  * renewal of the keeper crossed it, and shorten the term then. */
 uint64_t rlk_entry_serial(const rowlock_lock *lock);
 void rlk_entry_renewed(rowlock_lock *lock, uint64_t serial, struct rlk_term *term);
-/* The keeper needs db for itself. rlk_keeper_stop() returns it, to be closed. It returns NULL if k
- * is not a keeper. */
-int rlk_keeper_start(rowlock_keeper **out, rowlock_db *db);
+/* keepers.c */
+/* Finds or opens the keeper that all handles of this database share. Its statements need not last
+ * longer than limit_ms. */
+int rlk_keeper_share(rowlock_db *db, int64_t limit_ms, rowlock_keeper **out);
+/* Before the handle is freed. */
+void rlk_keeper_unshare(rowlock_db *db);
+
+/* keeper.c */
+/* The keeper needs db for itself. Its statements last most_ms at most. rlk_keeper_stop() returns
+ * db, to be closed, or NULL if k is not a keeper. */
+int rlk_keeper_start(rowlock_keeper **out, rowlock_db *db, int64_t most_ms);
 rowlock_db *rlk_keeper_stop(rowlock_keeper *k);
 
 #endif

@@ -47,6 +47,7 @@ void rlk_take_grant(rowlock_lock *lock, const struct rlk_row *row, int64_t sent_
     lock->permits = row->permits;
     rlk_deadline_begin(&lock->deadline, margin_us);
     rlk_deadline_set(&lock->deadline, &term);
+    rlk_deadline_arm(&lock->deadline);
     lock->was_granted = true;
     lock->db->stats.granted++;
     lock->db->takes_writes = true;

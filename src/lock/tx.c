@@ -98,10 +98,10 @@ static int check_joining(const rowlock_lock *lock, rowlock_db *tx,
 {
     if (lock->attached || lock->state != RLK_IDLE)
         return rlk_fail(tx, ROWLOCK_EMISUSE, "this handle holds a grant already; release it first");
-    if (options->wait_ms != 0 || options->keeper)
+    if (options->wait_ms != 0 || options->keep || options->keeper)
         return rlk_fail(tx, ROWLOCK_EINVAL,
-                        "an acquire in a transaction cannot wait and has no keeper: wait_ms must "
-                        "be 0, and keeper NULL");
+                        "an acquire in a transaction cannot wait and has no keeper: wait_ms and "
+                        "keep must be 0, and keeper NULL");
     return ROWLOCK_OK;
 }
 

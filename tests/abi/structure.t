@@ -19,10 +19,10 @@ limits='
     driver_file       400    400
     routine            60     60
     wide                0      0
-    public_functions   75     89
-    source          28000  33600
+    public_functions   75     86
+    source          28000  34000
     cli              6500   7900
-    tests           50000  63300
+    tests           50000  63700
     architecture      450    450
     changelog          80     80
     makefile          500    500

@@ -102,31 +102,28 @@ void *ours_open_adopted(const struct place *place, const char *name)
     return with_lock(s, name);
 }
 
-static void member_urls(const struct place *places, const char *urls[MEMBERS])
+static const char *member_urls(const struct place *places)
 {
-    for (int i = 0; i < MEMBERS; i++)
-        urls[i] = places[i].url;
+    static char text[4096];
+    snprintf(text, sizeof text, "%s %s %s", places[0].url, places[1].url, places[2].url);
+    return text;
 }
 
 void ours_install_quorum(const struct place *places)
 {
-    const char *urls[MEMBERS];
     rowlock_error err = ROWLOCK_ERROR_INIT;
     rowlock_db_options options = *OPTIONS(db, .schema = places->schema);
     for (int i = 0; i < MEMBERS; i++)
         ours_install(&places[i]);
-    member_urls(places, urls);
-    must_open(rowlock_quorum_join(urls, MEMBERS, &options, &err), &err);
+    must_open(rowlock_quorum_join(member_urls(places), 0, &options, &err), &err);
 }
 
 void *ours_open_quorum(const struct place *places, const char *name)
 {
-    const char *urls[MEMBERS];
     struct our_session *s = new_session(places);
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    member_urls(places, urls);
     must_open(
-        rowlock_db_open_quorum(urls, MEMBERS, OPTIONS(db, .schema = places->schema), &s->db, &err),
+        rowlock_db_open(member_urls(places), OPTIONS(db, .schema = places->schema), &s->db, &err),
         &err);
     return with_lock(s, name);
 }
@@ -280,13 +277,8 @@ bool ours_wait_unfair(void *session)
 void ours_keep(void *session)
 {
     struct our_session *s = session;
-    rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db_options db_options = ROWLOCK_DB_OPTIONS_INIT;
     rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-    db_options.schema = s->shared ? NULL : s->place->schema;
-    db_options.pool = s->shared ? s->shared->pool : NULL;
-    const char *url = s->shared ? NULL : s->place->url;
-    must_open(rowlock_keeper_open(url, &db_options, &s->keeper, &err), &err);
+    must(s->db, rowlock_keeper_open(s->db, &s->keeper), ROWLOCK_OK);
     options.keeper = s->keeper;
     must(s->db, rowlock_acquire(s->lock, &options), ROWLOCK_OK);
 }

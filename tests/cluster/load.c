@@ -196,7 +196,7 @@ static void open_keepers(struct load *load)
     /* Below a third of the lease. */
     options.connect_timeout_ms = options.statement_timeout_ms = TTL_MS / 4;
     for (int i = 0; i < load->url_count; i++)
-        if (rowlock_keeper_open(load->urls[i], &options, &load->keepers[i], &err) != ROWLOCK_OK)
+        if (open_keeper_at(load->urls[i], &options, &load->keepers[i], &err) != ROWLOCK_OK)
             die("no keeper", err.text);
 }
 

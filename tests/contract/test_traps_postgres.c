@@ -216,10 +216,9 @@ static bool heartbeats(void *context)
 static void keeper(const struct contract *c)
 {
     OWNED(keeper) rowlock_keeper *keeper = NULL;
-    rowlock_error err = ROWLOCK_ERROR_INIT;
     OWNED(db) rowlock_db *db = must_open(c->url);
     OWNED(lock) rowlock_lock *lock = must_lock(db, "kept");
-    tap_is_int(rowlock_keeper_open(c->url, NULL, &keeper, &err), ROWLOCK_OK, "a keeper");
+    tap_is_int(rowlock_keeper_open(db, &keeper), ROWLOCK_OK, "a keeper");
     is_result(db, rowlock_acquire(lock, OPTIONS(acquire, .keeper = keeper, .ttl_ms = 1500)),
               ROWLOCK_OK, "keeps a lock");
     tap_ok(comes_true(heartbeats, (void *)c), "and renews it");

@@ -478,7 +478,7 @@ static void test_standby(void)
     test_try_on_standby();
     rowlock_db *waiting = open_as_plain_user(NULL);
     struct kept_waiter w = {.lock = must_lock(waiting, "waited for"), .wait_ms = ROWLOCK_FOREVER};
-    tap_is_int(rowlock_keeper_open(url, NULL, &w.keeper, NULL), ROWLOCK_OK, "a keeper is opened");
+    tap_is_int(open_keeper_at(url, NULL, &w.keeper, NULL), ROWLOCK_OK, "a keeper is opened");
     listen_for_refusals();
     struct helper *wait = helper_start(wait_with_keeper, &w);
     struct helper *renew = helper_start(renew_it, renewed);
@@ -528,7 +528,7 @@ static void test_wait_that_begins_in_an_outage(void)
 {
     OWNED(db) rowlock_db *db = open_patiently();
     struct kept_waiter w = {.lock = must_lock(db, "kept"), .wait_ms = ROWLOCK_FOREVER};
-    tap_is_int(rowlock_keeper_open(url, NULL, &w.keeper, NULL), ROWLOCK_OK, "a keeper is opened");
+    tap_is_int(open_keeper_at(url, NULL, &w.keeper, NULL), ROWLOCK_OK, "a keeper is opened");
     control("crash");
     hurry(db);
     tap_ok(is_unreachable(try_lock(w.lock, TTL_MS)), "a handle knows that the server is away");

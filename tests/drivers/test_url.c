@@ -190,8 +190,34 @@ static void test_bad_urls(void)
     refuses_to_split(many);
 }
 
+/* want: the URLs, each in brackets. */
+static void cuts(const char *text, size_t count, const char *want)
+{
+    struct rlk_urls urls;
+    char got[500] = "";
+    bool done = rlk_urls_cut(text, &urls);
+    for (size_t i = 0; done && i < urls.count && i < RLK_URLS_MAX; i++)
+        snprintf(got + strlen(got), sizeof got - strlen(got), "[%s]", urls.url[i]);
+    tap_ok(done && urls.count == count && same(got, want), "'%s' is %zu: %s", text, count, got);
+    rlk_urls_free(&urls);
+}
+
+static void test_several(void)
+{
+    cuts("", 1, "[]");
+    cuts("sqlite:a", 1, "[sqlite:a]");
+    cuts("sqlite:my file ", 1, "[sqlite:my file ]");
+    cuts(" sqlite:a", 1, "[sqlite:a]");
+    cuts("sqlite:a b://c", 2, "[sqlite:a][b://c]");
+    cuts("sqlite:a b:c sqlite:d", 2, "[sqlite:a b:c][sqlite:d]");
+    cuts("\nsqlite:my file\t \nmysql://b/c?d=e\r\npostgresql:// \n", 3,
+         "[sqlite:my file][mysql://b/c?d=e][postgresql://]");
+    cuts("a://1 a://2 a://3 a://4 a://5 a://6 a://7", 7, "[a://1][a://2][a://3][a://4][a://5]");
+}
+
 int main(void)
 {
+    test_several();
     test_schemes();
     test_own_parameters();
     test_parts();

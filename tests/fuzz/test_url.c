@@ -25,6 +25,15 @@ static void split(const char *rest)
     rlk_url_free(&url);
 }
 
+static void cut(const char *text)
+{
+    struct rlk_urls urls;
+    fuzz_must(rlk_urls_cut(text, &urls) && urls.count > 0);
+    for (size_t i = 0; i < urls.count && i < RLK_URLS_MAX; i++)
+        fuzz_must(strstr(text, urls.url[i]));
+    rlk_urls_free(&urls);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *text = fuzz_text(data, size), *rest = NULL, scheme[16];
@@ -39,6 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     } else {
         fuzz_must(why);
     }
+    cut(text);
     free(text);
     return 0;
 }

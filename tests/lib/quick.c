@@ -106,11 +106,34 @@ static char *member_of(const char *first, int number)
     return whole;
 }
 
+struct url_list url_list(const char *const *urls, size_t count)
+{
+    struct url_list list = {""};
+    size_t length = 0;
+    for (size_t i = 0; i < count; i++)
+        length += (size_t)snprintf(list.text + length, sizeof list.text - length, "%s%s",
+                                   i ? " " : "", urls[i]);
+    return list;
+}
+
+int open_keeper_at(const char *url, const rowlock_db_options *options, rowlock_keeper **out,
+                   rowlock_error *err)
+{
+    OWNED(db) rowlock_db *db = NULL;
+    int result = rowlock_db_open(url, options, &db, err);
+    if (result != ROWLOCK_OK)
+        return result;
+    result = rowlock_keeper_open(db, out);
+    if (result != ROWLOCK_OK && err)
+        *err = *rowlock_db_error(db);
+    return result;
+}
+
 rowlock_db *must_quorum(const char *const *urls, size_t count, const rowlock_db_options *options)
 {
     rowlock_db *db = NULL;
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    if (rowlock_db_open_quorum(urls, count, options, &db, &err) != ROWLOCK_OK)
+    if (rowlock_db_open(url_list(urls, count).text, options, &db, &err) != ROWLOCK_OK)
         give_up("open a quorum", &err);
     return db;
 }
@@ -129,7 +152,7 @@ static rowlock_db *open_quorum(const char *url, const rowlock_db_options *option
         rowlock_db_close(db);
         db = NULL;
     }
-    if (joins && rowlock_quorum_join(urls, MEMBERS, NULL, &err) != ROWLOCK_OK)
+    if (joins && rowlock_quorum_join(url_list(urls, MEMBERS).text, 0, NULL, &err) != ROWLOCK_OK)
         give_up("join a quorum", &err);
     if (!joins)
         db = must_quorum(urls, MEMBERS, options);

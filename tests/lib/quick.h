@@ -41,6 +41,14 @@ rowlock_lock *must_lock(rowlock_db *db, const char *name);
 rowlock_table *must_prices(rowlock_db *db, const char *column);
 rowlock_lock *must_attach(rowlock_db *db, const char *name, const char *owner, int64_t token);
 rowlock_db *must_quorum(const char *const *urls, size_t count, const rowlock_db_options *options);
+/* The URLs of a quorum in one text, until the statement ends: url_list(urls, 3).text */
+struct url_list {
+    char text[4096];
+};
+struct url_list url_list(const char *const *urls, size_t count);
+/* A keeper for a database of which the test has no handle. */
+int open_keeper_at(const char *url, const rowlock_db_options *options, rowlock_keeper **out,
+                   rowlock_error *err);
 /* The first grant of a name in the table; token 0: it has none. */
 rowlock_grant grant_of(rowlock_db *db, const char *name);
 void must_install(const char *url);

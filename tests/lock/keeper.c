@@ -36,7 +36,7 @@ static rowlock_keeper *must_keep(const char *url)
     rowlock_error err = ROWLOCK_ERROR_INIT;
     rowlock_db_options options =
         *OPTIONS(db, .program = PROGRAM, .statement_timeout_ms = slow_ms(LEASE_MS) / 9);
-    if (rowlock_keeper_open(url, &options, &keeper, &err) != ROWLOCK_OK)
+    if (open_keeper_at(url, &options, &keeper, &err) != ROWLOCK_OK)
         raw_failed("no keeper", err.text);
     return keeper;
 }

@@ -32,7 +32,7 @@ static struct kept keep(struct loss *l)
     int said = ROWLOCK_ECONN;
     int64_t end_ms = clock_ms() + OPENING_MS;
     while (said != ROWLOCK_OK && clock_ms() < end_ms)
-        said = rowlock_keeper_open(l->via, &options, &k.keeper, &err);
+        said = open_keeper_at(l->via, &options, &k.keeper, &err);
     if (said != ROWLOCK_OK)
         raw_failed("keeper", err.text);
     k.lock = must_lock(k.db, l->name);

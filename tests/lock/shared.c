@@ -233,7 +233,7 @@ static int kept(void *argument)
     struct guest readers[2], writer;
     OWNED(keeper) rowlock_keeper *keeper = NULL;
     rowlock_grant grants[READERS];
-    if (rowlock_keeper_open(c->url, NULL, &keeper, NULL) != ROWLOCK_OK)
+    if (open_keeper_at(c->url, NULL, &keeper, NULL) != ROWLOCK_OK)
         raw_failed("keeper", "cannot be opened");
     snprintf(name, sizeof name, "kept %s", kind_name(permits));
     guest_open(&readers[0], c, name, permits);

@@ -222,7 +222,7 @@ static void kept_for(int64_t ttl_ms, void (*begin)(void))
 {
     begin();
     told_jeopardy = told_lost = 0;
-    if (rowlock_keeper_open("sqlite:script", NULL, &story.keeper, NULL) != ROWLOCK_OK)
+    if (open_keeper_at("sqlite:script", NULL, &story.keeper, NULL) != ROWLOCK_OK)
         tap_ok(false, "a keeper is opened");
     rowlock_acquire_options options =
         *OPTIONS(acquire, .ttl_ms = ttl_ms, .keeper = story.keeper, .on_state = note_told);

@@ -157,7 +157,7 @@ static void test_sizes(void)
     tap_is_int((int)offsetof(rowlock_error, action), 28, "and where its action stands");
     tap_is_int((int)offsetof(rowlock_error, text), 328, "and its text");
     tap_is_int((int)sizeof(rowlock_db_options), 72, "of rowlock_db_options");
-    tap_is_int((int)sizeof(rowlock_acquire_options), 96, "of rowlock_acquire_options");
+    tap_is_int((int)sizeof(rowlock_acquire_options), 104, "of rowlock_acquire_options");
     tap_is_int((int)sizeof(rowlock_sweep_options), 48, "of rowlock_sweep_options");
     tap_is_int((int)sizeof(rowlock_sweep_report), 40, "of rowlock_sweep_report");
     tap_is_int((int)sizeof(rowlock_grant), 1352, "of rowlock_grant");

@@ -241,7 +241,7 @@ static rowlock_keeper *begin_kept(struct script_answer meta)
     end();
     script_reset();
     script_next(OP_META, meta);
-    tap_is_int(rowlock_keeper_open("sqlite:script", NULL, &keeper, NULL), ROWLOCK_OK, "a keeper");
+    tap_is_int(open_keeper_at("sqlite:script", NULL, &keeper, NULL), ROWLOCK_OK, "a keeper");
     db = script_open(NULL);
     open_locks();
     return keeper;

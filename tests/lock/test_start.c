@@ -294,7 +294,7 @@ static void test_callback_asks_meanwhile(void)
     OWNED(lock) rowlock_lock *kept = must_lock(db, "kept");
     asking_enough = asked_once = false;
     rowlock_acquire_options options = *OPTIONS(acquire, .on_state = ask_for_long, .ttl_ms = 300);
-    tap_is_int(rowlock_keeper_open("sqlite:script", NULL, &keeper, NULL), ROWLOCK_OK, "a keeper");
+    tap_is_int(open_keeper_at("sqlite:script", NULL, &keeper, NULL), ROWLOCK_OK, "a keeper");
     options.keeper = keeper;
     tap_is_int(rowlock_acquire(kept, &options), ROWLOCK_OK, "keeps another lock");
     (void)EVENTUALLY(asked_once);

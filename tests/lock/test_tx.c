@@ -155,8 +155,7 @@ static const struct story_row acquiring[] = {
 static void test_acquire_keeper(void)
 {
     inside();
-    tap_is_int(rowlock_keeper_open("sqlite:script", NULL, &story.keeper, NULL), ROWLOCK_OK,
-               "a keeper");
+    tap_is_int(open_keeper_at("sqlite:script", NULL, &story.keeper, NULL), ROWLOCK_OK, "a keeper");
     tap_is_int(guards(0), ROWLOCK_EMISUSE, "nothing is held");
     script_calls();
     rowlock_acquire_options options = *OPTIONS(acquire, .keeper = story.keeper);

@@ -400,8 +400,7 @@ static void kept(const struct raw *raw, const char *url)
     OWNED(db) rowlock_db *db = must_join(pool, 0, 0);
     OWNED(lock) rowlock_lock *lock = must_lock(db, "kept");
     OWNED(keeper) rowlock_keeper *keeper = NULL;
-    rowlock_db_options options = *OPTIONS(db, .pool = pool);
-    tap_is_int(rowlock_keeper_open(NULL, &options, &keeper, NULL), ROWLOCK_OK, "a pool's keeper");
+    tap_is_int(rowlock_keeper_open(db, &keeper), ROWLOCK_OK, "a pool's keeper");
     rowlock_acquire_options how = *OPTIONS(acquire, .keeper = keeper, .ttl_ms = slow_ms(600));
     is_result(db, rowlock_acquire(lock, &how), ROWLOCK_OK, "is given a lock");
     until(EVENTUALLY(db_int(raw, url, renewals) > 0), "the keeper renews");

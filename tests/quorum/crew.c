@@ -173,8 +173,8 @@ static int live(void *argument)
     struct client *c = argument;
     rowlock_db_options options = impatient();
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    while (!is_over() && rowlock_db_open_quorum(crew.urls, (size_t)crew.count, &options, &c->db,
-                                                &err) != ROWLOCK_OK)
+    while (!is_over() && rowlock_db_open(url_list(crew.urls, (size_t)crew.count).text, &options,
+                                         &c->db, &err) != ROWLOCK_OK)
         sleep_ms(ERROR_PAUSE_MS);
     if (!c->db)
         return 0;
@@ -245,8 +245,8 @@ static int be_process(void *argument)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (views)
         use_proxies();
-    while (!is_over() && rowlock_keeper_open_quorum(crew.urls, (size_t)crew.count, &options,
-                                                    &crew.keeper, &err) != ROWLOCK_OK)
+    while (!is_over() && open_keeper_at(url_list(crew.urls, (size_t)crew.count).text, &options,
+                                        &crew.keeper, &err) != ROWLOCK_OK)
         sleep_ms(ERROR_PAUSE_MS);
     for (int i = 0; i < threads; i++) {
         clients[i].seed = seed + (unsigned)i * 7919;
@@ -367,7 +367,8 @@ int main(int argc, char **argv)
     if (strcmp(what, "join") == 0) {
         rowlock_error err = ROWLOCK_ERROR_INIT;
         read_urls();
-        if (rowlock_quorum_join(crew.urls, (size_t)crew.count, NULL, &err) != ROWLOCK_OK)
+        if (rowlock_quorum_join(url_list(crew.urls, (size_t)crew.count).text, 0, NULL, &err) !=
+            ROWLOCK_OK)
             die("join", err.text);
         return 0;
     }

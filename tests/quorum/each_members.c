@@ -89,7 +89,8 @@ static bool marks_are_known(void)
 static void join_again(const char *text)
 {
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    int result = rowlock_quorum_join((const char *const *)members.straight, MEMBERS, NULL, &err);
+    int result = rowlock_quorum_join(url_list((const char *const *)members.straight, MEMBERS).text,
+                                     0, NULL, &err);
     tap_is_int(result, ROWLOCK_OK, "%s", text);
     if (result != ROWLOCK_OK)
         tap_note("%s", err.text);
@@ -146,8 +147,8 @@ static void test_restarted(void)
         members_change(&members, i, "UPDATE %smembers SET started = started + 100000 WHERE self",
                        0);
     rowlock_db *db = NULL;
-    tap_is_int(rowlock_db_open_quorum(members.urls, MEMBERS, NULL, &db, &err), ROWLOCK_ESCHEMA,
-               "a majority was restarted: nothing is granted");
+    tap_is_int(rowlock_db_open(url_list(members.urls, MEMBERS).text, NULL, &db, &err),
+               ROWLOCK_ESCHEMA, "a majority was restarted: nothing is granted");
     tap_ok(strstr(err.text, "restarted or restored") && strstr(err.text, "quorum-join"),
            "and the error says why, and what to do");
     join_again("an operator lets them vote");
@@ -181,8 +182,8 @@ static int join_once(void *unused)
 {
     rowlock_error err = ROWLOCK_ERROR_INIT;
     (void)unused;
-    if (rowlock_quorum_join((const char *const *)members.straight, MEMBERS, NULL, &err) ==
-        ROWLOCK_OK)
+    if (rowlock_quorum_join(url_list((const char *const *)members.straight, MEMBERS).text, 0, NULL,
+                            &err) == ROWLOCK_OK)
         joined++;
     else
         tap_note("%s", err.text);
@@ -208,8 +209,8 @@ static void test_joins(int forget, const char *what)
             helper[i] = helper_start(join_once, NULL);
         for (int i = 0; i < JOINS; i++)
             helper_join(helper[i]);
-        if (rowlock_quorum_check((const char *const *)members.straight, MEMBERS, NULL, count_vote,
-                                 &votes, &err) != ROWLOCK_OK)
+        if (rowlock_quorum_check(url_list((const char *const *)members.straight, MEMBERS).text,
+                                 NULL, count_vote, &votes, &err) != ROWLOCK_OK)
             tap_note("%s", err.text);
     }
     tap_is_int(joined, rounds * JOINS, "no join of several at once fails: %s", what);

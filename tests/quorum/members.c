@@ -73,8 +73,8 @@ static void open_within(const struct members *m, int64_t ms, rowlock_db **db,
     rowlock_db_options options =
         *OPTIONS(db, .statement_timeout_ms = ms, .connect_timeout_ms = ms, .reconnect_ms = ms);
     for (int64_t end = clock_ms() + PATIENCE_MS; result == ROWLOCK_ECONN && clock_ms() < end;)
-        result = db ? rowlock_db_open_quorum(m->urls, MEMBERS, &options, db, &err)
-                    : rowlock_keeper_open_quorum(m->urls, MEMBERS, &options, keeper, &err);
+        result = db ? rowlock_db_open(url_list(m->urls, MEMBERS).text, &options, db, &err)
+                    : open_keeper_at(url_list(m->urls, MEMBERS).text, &options, keeper, &err);
     if (result != ROWLOCK_OK)
         raw_failed("open a quorum", err.text);
 }

@@ -526,7 +526,8 @@ static void test_check(void)
             rowlock_error err = ROWLOCK_ERROR_INIT;
             char votes[MEMBERS + 1] = "";
             faultproxy_arm(m.proxy[i], n, (struct fault){FAULT_CUT, ON_REQUEST, 0});
-            int result = rowlock_quorum_check(m.urls, MEMBERS, &how, note_vote, votes, &err);
+            int result =
+                rowlock_quorum_check(url_list(m.urls, MEMBERS).text, &how, note_vote, votes, &err);
             fired = faultproxy_fired(m.proxy[i]);
             bool told = result == ROWLOCK_OK && strcmp(votes, want) == 0;
             lost += told;

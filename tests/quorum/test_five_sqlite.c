@@ -31,7 +31,7 @@ static int64_t grant_for(const char *name, int *result)
     rowlock_error err = ROWLOCK_ERROR_INIT;
     rowlock_db_options options = *OPTIONS(db, .reconnect_ms = -1);
     int64_t token = 0;
-    *result = rowlock_db_open_quorum(list, FIVE, &options, &db, &err);
+    *result = rowlock_db_open(url_list(list, FIVE).text, &options, &db, &err);
     if (*result != ROWLOCK_OK) {
         tap_note("%s", err.text);
         return 0;
@@ -66,7 +66,8 @@ static void test_used_before(void)
             tap_note("%s", why(db));
     }
     is_result(db, try_lock(lock, 500), ROWLOCK_OK, "a program holds a lock of a member alone");
-    tap_is_int(rowlock_quorum_join(list, FIVE, NULL, &err), ROWLOCK_OK, "five files are a quorum");
+    tap_is_int(rowlock_quorum_join(url_list(list, FIVE).text, 0, NULL, &err), ROWLOCK_OK,
+               "five files are a quorum");
     tap_ok(rowlock_lock_remaining_ms(lock) <= 0, "they are one when that lease has ended");
     before++;
     close_locks(lock);
@@ -122,7 +123,7 @@ static void votes_are(const char *votes, const char *name)
 {
     rowlock_error err = ROWLOCK_ERROR_INIT;
     char seen[FIVE + 1] = "";
-    if (rowlock_quorum_check(list, FIVE, NULL, note_vote, seen, &err) != ROWLOCK_OK)
+    if (rowlock_quorum_check(url_list(list, FIVE).text, NULL, note_vote, seen, &err) != ROWLOCK_OK)
         tap_note("%s", err.text);
     tap_is_str(seen, votes, name);
 }
@@ -141,7 +142,8 @@ static void test_forgot(void)
     back(0);
     back(1);
     votes_are("vv-vv", "a check says that it does not vote");
-    tap_is_int(rowlock_quorum_join(list, FIVE, NULL, &err), ROWLOCK_OK, "it joins");
+    tap_is_int(rowlock_quorum_join(url_list(list, FIVE).text, 0, NULL, &err), ROWLOCK_OK,
+               "it joins");
     votes_are("vvvvv", "and that it votes then");
     away(0);
     away(1);
@@ -158,7 +160,7 @@ static void test_old_copy(void)
     db_exec(&raw_sqlite, urls[0], "UPDATE rowlock_members SET moved = 1 WHERE member = 1");
     db_exec(&raw_sqlite, urls[1], "UPDATE rowlock_members SET moved = 2 WHERE member = 1");
     votes_are("-vvvv", "an old copy does not vote");
-    tap_is_int(rowlock_quorum_join(list, FIVE, NULL, &err), ROWLOCK_OK,
+    tap_is_int(rowlock_quorum_join(url_list(list, FIVE).text, 0, NULL, &err), ROWLOCK_OK,
                "it joins, although it has old marks of two others");
     tap_note("%s", err.text);
     votes_are("vvvvv", "and all vote then");
@@ -178,18 +180,20 @@ static void test_majority_lost(void)
     int64_t before = grant_once(&result);
     for (int i = 0; i < 3; i++)
         db_exec(&raw_sqlite, urls[i], "DELETE FROM rowlock_members");
-    tap_is_int(rowlock_quorum_join(list, FIVE, NULL, &err), ROWLOCK_ESCHEMA,
+    tap_is_int(rowlock_quorum_join(url_list(list, FIVE).text, 0, NULL, &err), ROWLOCK_ESCHEMA,
                "a majority that forgot does not join");
     tap_ok(strstr(err.text, "3 of the 5 members have lost") != NULL, "and the error says why");
     tap_note("%s", err.text);
     votes_are("-----", "a check finds no member that votes");
     int strangers = 0;
-    tap_is_int(rowlock_quorum_check(list, FIVE, NULL, count_strangers, &strangers, &err),
-               ROWLOCK_OK, "the others are asked why");
+    tap_is_int(
+        rowlock_quorum_check(url_list(list, FIVE).text, NULL, count_strangers, &strangers, &err),
+        ROWLOCK_OK, "the others are asked why");
     tap_is_int(strangers, 0, "they are of no other quorum");
     for (int i = 3; i < FIVE; i++)
         db_exec(&raw_sqlite, urls[i], "DELETE FROM rowlock_members");
-    tap_is_int(rowlock_quorum_join(list, FIVE, NULL, &err), ROWLOCK_OK, "a new quorum is made");
+    tap_is_int(rowlock_quorum_join(url_list(list, FIVE).text, 0, NULL, &err), ROWLOCK_OK,
+               "a new quorum is made");
     tap_ok(grant_once(&result) > before, "and its tokens are above all that are known");
 }
 

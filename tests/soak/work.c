@@ -106,10 +106,10 @@ static void wait_in_queues(struct client *c)
 }
 
 /* Another lock in the place of this one. */
-static void exchange(struct client *c, rowlock_keeper *keeper, rowlock_lock **place)
+static void exchange(struct client *c, rowlock_lock **place)
 {
     rowlock_acquire_options options =
-        *OPTIONS(acquire, .ttl_ms = KEPT_MS, .wait_ms = WAIT_MS, .keeper = keeper);
+        *OPTIONS(acquire, .ttl_ms = KEPT_MS, .wait_ms = WAIT_MS, .keep = 1);
     if (*place && rowlock_lock_state(*place) != ROWLOCK_STATE_HELD)
         fail(c, "a kept lock is not held any more", ROWLOCK_LOST);
     rowlock_lock_close(*place);
@@ -123,18 +123,12 @@ static void exchange(struct client *c, rowlock_keeper *keeper, rowlock_lock **pl
 static void keep(struct client *c)
 {
     rowlock_lock *locks[KEPT] = {NULL};
-    rowlock_keeper *keeper = NULL;
-    rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    options.schema = c->site->ours.schema;
-    must_open(rowlock_keeper_open(c->site->ours.url, &options, &keeper, &err), &err);
     while (!stopping) {
-        exchange(c, keeper, &locks[rand_r(&c->seed) % KEPT]);
+        exchange(c, &locks[rand_r(&c->seed) % KEPT]);
         sleep_s(0.02);
     }
     for (int i = 0; i < KEPT; i++)
         rowlock_lock_close(locks[i]);
-    rowlock_keeper_close(keeper);
 }
 
 static void sweep_once(struct client *c)

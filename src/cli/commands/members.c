@@ -97,8 +97,9 @@ static int check_votes(const struct cli *cli)
 {
     rowlock_error error = ROWLOCK_ERROR_INIT;
     struct findings findings = findings_begin("quorum");
-    int result = rowlock_quorum_check(general.urls, (size_t)general.url_count, NULL, on_finding,
-                                      &findings, &error);
+    char *urls = joined_urls();
+    int result = rowlock_quorum_check(urls, NULL, on_finding, &findings, &error);
+    free(urls);
     return findings_end(cli, &findings, report_error(result, &error));
 }
 
@@ -158,7 +159,6 @@ static const struct option_row join_options[] = {
 static int run_quorum_join(struct cli *cli)
 {
     rowlock_error error = ROWLOCK_ERROR_INIT;
-    size_t count = (size_t)general.url_count;
     int status = check_urls(cli);
     if (status != EXIT_FINE)
         return status;
@@ -167,9 +167,9 @@ static int run_quorum_join(struct cli *cli)
     listen_to_library(cli);
     /* It may take as long as a lease. */
     cli->waiting = true;
-    int result = replaced == UNSET
-                     ? rowlock_quorum_join(general.urls, count, NULL, &error)
-                     : rowlock_quorum_replace(general.urls, count, (size_t)replaced, NULL, &error);
+    char *urls = joined_urls();
+    int result = rowlock_quorum_join(urls, replaced == UNSET ? 0 : (int)replaced, NULL, &error);
+    free(urls);
     if (result != ROWLOCK_OK)
         return report_error(result, &error);
     if (general.json)

@@ -77,8 +77,8 @@ static int connect_for_run(struct cli *cli)
     options.program = slash ? slash + 1 : job;
     options.statement_timeout_ms = within(asked.ttl_ms / 3, 1000, 10000);
     options.reconnect_ms = within(asked.ttl_ms / 6, 500, 5000);
-    int status = connect_database(cli, &options);
-    return status == EXIT_FINE ? connect_keeper(cli, &options) : status;
+    cli->keeps = true;
+    return connect_database(cli, &options);
 }
 
 static bool get_locks(struct cli *cli, int *result, int *status)

@@ -102,7 +102,7 @@ static int acquire(const struct cli *cli, size_t *missing)
     rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
     options.ttl_ms = asked.ttl_ms;
     options.note = asked.note;
-    options.keeper = cli->keeper;
+    options.keep = cli->keeps;
     options.margin_ms = cli->margin_ms;
     options.progress_ms = asked.stall_ms;
     options.permits = asked_permits();

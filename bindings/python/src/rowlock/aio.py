@@ -233,11 +233,8 @@ class AsyncLock(Single):
         blocking and timeout are those of Lock.acquire(). The loop is never blocked.
         """
         database, lock = self._database, self._lock._again(blocking, timeout)
-        ttl_ms = lock.options["ttl_ms"]
         database._holds.check(lock, True)
         await take_turn()
-        if lock.renew and not database._has_keeper(ttl_ms):
-            await finished(database, database._keeper, ttl_ms)
         open_requests = requests_of_loop()
         acquiring = Acquiring(database, await self._handle(), lock.name)
         open_requests[acquiring] = None

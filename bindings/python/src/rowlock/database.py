@@ -117,11 +117,6 @@ def default_urls() -> "tuple[List[str], bool]":
     return [f"sqlite:{folder}/locks.db"], True
 
 
-def keeper_timeout_ms(ttl_ms: int) -> int:
-    """The statements of a keeper must end within a third of its leases."""
-    return 5000 if ttl_ms >= 15000 else 1000
-
-
 class Names:
     """How rowlock's tables are called in SQL that goes through another connection."""
 
@@ -156,11 +151,9 @@ class Database(Single):
     def __init__(self, target: Target, first: Optional[Handle] = None) -> None:
         self._pid = os.getpid()
         self._rlock = threading.RLock()
-        self._opening_rlock = threading.RLock()
         self._target = target
         self._idle: List[Handle] = []
         self._all: Dict[Handle, None] = {}
-        self._keepers: Dict[int, Any] = {}
         self._executor: Optional[concurrent.futures.ThreadPoolExecutor] = None
         self._most_idle = IDLE_OF_POOL if target.pooled else IDLE_CONNECTIONS
         self.names = Names(target.urls[0], target.limits["schema"], target.limits["prefix"])
@@ -191,13 +184,9 @@ class Database(Single):
     def _mutex(self) -> Any:
         return must_be_free(self._rlock)
 
-    @property
-    def _opening(self) -> Any:
-        return must_be_free(self._opening_rlock)
-
     def _must_be_free(self, *handles: Handle) -> None:
         """Raises Misuse before anything is done, in place of waiting for the own thread."""
-        for rlock in (self._rlock, self._opening_rlock, self._target.rlock):
+        for rlock in (self._rlock, self._target.rlock):
             must_be_free(rlock)
         for handle in handles:
             must_be_free(handle.rlock)
@@ -287,23 +276,6 @@ class Database(Single):
                 self._give(handle, turn=turn)
                 raise
 
-    def _keeper(self, ttl_ms: int) -> Any:
-        """A keeper for leases of this length."""
-        timeout_ms = keeper_timeout_ms(ttl_ms)
-        self._check()
-        keeper = self._keepers.get(timeout_ms)
-        if keeper is not None:
-            return keeper[0]
-        # Opening one takes round trips. The other mutex must not be held for so long.
-        with self._opening:
-            self._check()
-            if timeout_ms not in self._keepers:
-                self._keepers[timeout_ms] = self._target.open_keeper(timeout_ms)
-            return self._keepers[timeout_ms][0]
-
-    def _has_keeper(self, ttl_ms: int) -> bool:
-        return keeper_timeout_ms(ttl_ms) in self._keepers
-
     def _threads(self) -> concurrent.futures.ThreadPoolExecutor:
         with self._mutex:
             self._check()
@@ -332,9 +304,6 @@ class Database(Single):
             if stop is not None:
                 stop()
             handle.close()
-        with self._opening:
-            for keeper in self._keepers.values():
-                lib.rowlock_py_close_keeper(keeper)
         if self._executor is not None:
             self._executor.shutdown(wait=False)
         self._target.close()

@@ -233,7 +233,7 @@ def opened(kind: str, call: Callable[[Any, Any], int], make: Callable[[Any], T])
 
 
 class Target(Single):
-    """Where handles and keepers are opened: one URL, the members of a quorum, or a pool."""
+    """Where handles are opened: one URL, the members of a quorum, or a pool."""
 
     def __init__(self, urls: Sequence[str], limits: Dict[str, Any], pool: int) -> None:
         self.urls = urls
@@ -253,34 +253,21 @@ class Target(Single):
             call = functools.partial(lib.rowlock_pool_open, url, options.struct)
             self.pool = opened("pool", call, same)
 
-    def _open(self, kind: str, limits: Dict[str, Any], make: Callable[[Any], T]) -> T:
+    def open_handle(self) -> Handle:
         if not self.pooled:
-            return self._open_now(kind, limits, make)
+            return self._open_now()
         with must_be_free(self.rlock):
             if not self.pool[0]:
                 raise Misuse("the database was closed")
-            return self._open_now(kind, limits, make)
+            return self._open_now()
 
-    def _open_now(self, kind: str, limits: Dict[str, Any], make: Callable[[Any], T]) -> T:
-        pool = self.pool[0]
+    def _open_now(self) -> Handle:
+        pool, limits = self.pool[0], self.limits
         if pool:
             limits = {**limits, "pool": pool, "schema": None, "prefix": None}
         options = Options("db_options", **limits)
-        if len(self.urls) > 1:
-            urls = options.texts(self.urls, "url")
-            several = getattr(lib, f"rowlock_{kind}_open_quorum")
-            call = functools.partial(several, urls, len(self.urls), options.struct)
-        else:
-            url = ffi.NULL if pool else to_bytes(self.urls[0], "url")
-            call = functools.partial(getattr(lib, f"rowlock_{kind}_open"), url, options.struct)
-        return opened(kind, call, make)
-
-    def open_handle(self) -> Handle:
-        return self._open("db", self.limits, Handle)
-
-    def open_keeper(self, timeout_ms: int) -> Any:
-        bounds = {"statement_timeout_ms": timeout_ms, "connect_timeout_ms": timeout_ms}
-        return self._open("keeper", {**self.limits, **bounds}, same)
+        url = ffi.NULL if pool else to_bytes(" ".join(self.urls), "url")
+        return opened("db", functools.partial(lib.rowlock_db_open, url, options.struct), Handle)
 
     def close(self) -> None:
         with must_be_free(self.rlock):

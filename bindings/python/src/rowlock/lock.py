@@ -248,7 +248,7 @@ class Lock(Single):
     def _start(self, acquiring: Acquiring) -> None:
         options = dict(self.options)
         if self.renew:
-            options["keeper"] = self.database._keeper(options["ttl_ms"])
+            options["keep"] = 1
         acquiring.start(options)
 
     def _acquire(self, acquiring: Acquiring) -> Held:

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT
+ * Opens and closes keepers: those that a program opens, and those that handles share for
+ * rowlock_acquire_options.keep. A keeper has a handle of its own, for the same database. */
+#include "base/error.h"
+#include "lock/keeper.h"
+#include "core/core.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A statement of a keeper, and connecting, last no longer. */
+enum { MOST_MS = 5000 };
+
+static int64_t shorter(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Opens a handle for the same database. */
+static int open_again(rowlock_db *db, int64_t limit_ms, rowlock_db **out)
+{
+    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    options.program = db->program;
+    options.statement_timeout_ms = options.connect_timeout_ms = limit_ms;
+    options.reconnect_ms = db->reconnect_us ? db->reconnect_us / 1000 : -1;
+    options.pool = db->pool;
+    if (!db->pool) {
+        options.schema = db->texts.schema[0] ? db->texts.schema : NULL;
+        options.prefix = db->texts.prefix;
+    }
+    int result = db->doors->open(db->source, &options, out, &err);
+    if (result != ROWLOCK_OK)
+        rlk_error_copy(&db->error, &err);
+    return result;
+}
+
+static int open_keeper(rowlock_db *db, int64_t limit_ms, rowlock_keeper **out)
+{
+    int64_t most_ms = shorter(shorter(db->target.timeout_ms, db->target.connect_ms), MOST_MS);
+    rowlock_db *own = NULL;
+    if (!db->doors)
+        return rlk_fail(db, ROWLOCK_EUNSUPPORTED,
+                        "an adopted connection cannot be opened a second time: open a keeper for a "
+                        "rowlock_db with its URL, and name that in options.keeper");
+    int result = open_again(db, shorter(limit_ms, most_ms), &own);
+    if (result != ROWLOCK_OK)
+        return result;
+    rlk_action(own, "open keeper", NULL);
+    result = rlk_keeper_start(out, own, most_ms);
+    if (result == ROWLOCK_OK)
+        return ROWLOCK_OK;
+    rlk_error_copy(&db->error, &own->error);
+    db->doors->close(own);
+    return result;
+}
+
+int rowlock_keeper_open(rowlock_db *db, rowlock_keeper **out)
+{
+    int result = rlk_enter_open(db, "open keeper", NULL, out);
+    return result == ROWLOCK_OK ? open_keeper(db, MOST_MS, out) : result;
+}
+
+void rowlock_keeper_close(rowlock_keeper *k)
+{
+    rowlock_db *own = rlk_keeper_stop(k);
+    if (own)
+        own->doors->close(own);
+}
+
+/* ---- shared keepers */
+
+struct rlk_shared_keeper {
+    struct rlk_shared_keeper *next;
+    /* NULL: a thread is opening it. */
+    rowlock_keeper *keeper;
+    size_t users;
+    /* What its users have in common: a pool, or the other three. */
+    rowlock_pool *pool;
+    char *source;
+    char schema[sizeof((struct rlk_texts *)0)->schema];
+    char prefix[sizeof((struct rlk_texts *)0)->prefix];
+};
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+/* Signalled when a keeper was opened, or could not be. */
+static pthread_cond_t opened = PTHREAD_COND_INITIALIZER;
+static struct rlk_shared_keeper *all;
+
+/* Another thread of the parent may have locked it at the fork. */
+static void forget_all(void)
+{
+    pthread_mutex_init(&mutex, NULL);
+    pthread_cond_init(&opened, NULL);
+    all = NULL;
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, forget_all);
+}
+
+static bool is_for(const struct rlk_shared_keeper *shared, const rowlock_db *db)
+{
+    if (db->pool || shared->pool)
+        return db->pool == shared->pool;
+    return strcmp(shared->source, db->source) == 0 &&
+           strcmp(shared->schema, db->texts.schema) == 0 &&
+           strcmp(shared->prefix, db->texts.prefix) == 0;
+}
+
+static struct rlk_shared_keeper *find(const rowlock_db *db)
+{
+    struct rlk_shared_keeper *shared = all;
+    while (shared && !is_for(shared, db))
+        shared = shared->next;
+    return shared;
+}
+
+static void discard(struct rlk_shared_keeper *shared)
+{
+    struct rlk_shared_keeper **at = &all;
+    while (*at != shared)
+        at = &(*at)->next;
+    *at = shared->next;
+    rlk_free(shared->source);
+    rlk_free(shared);
+}
+
+static struct rlk_shared_keeper *add(const rowlock_db *db)
+{
+    struct rlk_shared_keeper *shared = rlk_alloc(sizeof *shared);
+    char *source = db->source ? rlk_strdup(db->source) : NULL;
+    if (!shared || (db->source && !source)) {
+        rlk_free(shared);
+        rlk_free(source);
+        return NULL;
+    }
+    shared->pool = db->pool;
+    shared->source = source;
+    memcpy(shared->schema, db->texts.schema, sizeof shared->schema);
+    memcpy(shared->prefix, db->texts.prefix, sizeof shared->prefix);
+    shared->next = all;
+    all = shared;
+    return shared;
+}
+
+/* Call it with the mutex locked. It is unlocked while the keeper is opened. */
+static int open_shared(rowlock_db *db, int64_t limit_ms)
+{
+    struct rlk_shared_keeper *shared = add(db);
+    rowlock_keeper *keeper = NULL;
+    if (!shared)
+        return rlk_fail(db, ROWLOCK_ENOMEM, "out of memory");
+    pthread_mutex_unlock(&mutex);
+    int result = open_keeper(db, limit_ms, &keeper);
+    pthread_mutex_lock(&mutex);
+    shared->keeper = keeper;
+    if (result != ROWLOCK_OK)
+        discard(shared);
+    pthread_cond_broadcast(&opened);
+    return result;
+}
+
+int rlk_keeper_share(rowlock_db *db, int64_t limit_ms, rowlock_keeper **out)
+{
+    static pthread_once_t watched = PTHREAD_ONCE_INIT;
+    int result = ROWLOCK_OK;
+    pthread_once(&watched, watch_forks);
+    pthread_mutex_lock(&mutex);
+    while (!db->shared && result == ROWLOCK_OK) {
+        struct rlk_shared_keeper *shared = find(db);
+        if (!shared) {
+            result = open_shared(db, limit_ms);
+        } else if (!shared->keeper) {
+            pthread_cond_wait(&opened, &mutex);
+        } else {
+            shared->users++;
+            db->shared = shared;
+        }
+    }
+    pthread_mutex_unlock(&mutex);
+    if (result == ROWLOCK_OK)
+        *out = db->shared->keeper;
+    return result;
+}
+
+void rlk_keeper_unshare(rowlock_db *db)
+{
+    rowlock_keeper *unused = NULL;
+    if (!db->shared)
+        return;
+    pthread_mutex_lock(&mutex);
+    if (--db->shared->users == 0) {
+        unused = db->shared->keeper;
+        discard(db->shared);
+    }
+    pthread_mutex_unlock(&mutex);
+    rowlock_keeper_close(unused);
+}

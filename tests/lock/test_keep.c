@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rowlock_acquire_options.keep: one keeper for all handles of a database, opened with the first
+ * acquire and closed with the last handle. How long a statement of a keeper may last. */
+#include "backend_script.h"
+#include "quick.h"
+#include "tap.h"
+
+enum { TTL_MS = 3000, THIRD_MS = TTL_MS / 3, HANDLES = 8 };
+
+struct one {
+    rowlock_db *db;
+    rowlock_lock *lock;
+    struct helper *helper;
+    int result;
+};
+
+static struct one open_one(const char *name)
+{
+    struct one one = {.db = script_open(NULL)};
+    one.lock = must_lock(one.db, name);
+    return one;
+}
+
+static void close_one(struct one *one)
+{
+    rowlock_lock_close(one->lock);
+    rowlock_db_close(one->db);
+}
+
+static int keep(rowlock_lock *lock, int64_t wait_ms)
+{
+    return rowlock_acquire(lock, OPTIONS(acquire, .ttl_ms = TTL_MS, .wait_ms = wait_ms, .keep = 1));
+}
+
+static void test_shared(void)
+{
+    script_reset();
+    script_freeze();
+    struct one a = open_one("a"), b = open_one("b"), c = open_one("c");
+    tap_is_int(keep(a.lock, 0), ROWLOCK_OK, "a lock is kept");
+    tap_is_int(script_count(OP_OPEN), 4, "by a keeper with a connection of its own");
+    tap_is_int(keep(b.lock, 0), ROWLOCK_OK, "a lock of another handle is kept");
+    tap_is_int(script_count(OP_OPEN), 4, "by the same one");
+    script_pass_ms(THIRD_MS);
+    tap_ok(EVENTUALLY(script_count(OP_RENEW_ALL) > 0), "they are renewed");
+    tap_is_int(script_leases(0), 2, "in one statement");
+    tap_is_int(rowlock_release(a.lock), ROWLOCK_OK, "one is released");
+    close_one(&a);
+    script_pass_ms(THIRD_MS);
+    tap_ok(EVENTUALLY(script_count(OP_RENEW_ALL) > 1), "the other is renewed");
+    close_one(&c);
+    tap_is_int(script_count(OP_CLOSE), 2, "a handle without a kept lock is closed alone");
+    close_one(&b);
+    tap_is_int(script_count(OP_CLOSE), 4, "the last handle that had one closes the keeper");
+    struct one again = open_one("a");
+    tap_is_int(keep(again.lock, 0), ROWLOCK_OK, "a later handle keeps a lock");
+    tap_is_int(script_count(OP_OPEN), 6, "by a new keeper");
+    close_one(&again);
+}
+
+static void test_other_database(void)
+{
+    script_reset();
+    struct one a = open_one("a"), b = {.db = script_open(OPTIONS(db, .prefix = "other_"))};
+    b.lock = must_lock(b.db, "b");
+    tap_is_int(keep(a.lock, 0), ROWLOCK_OK, "a lock is kept");
+    tap_is_int(keep(b.lock, 0), ROWLOCK_OK, "one in other tables is kept");
+    tap_is_int(script_count(OP_OPEN), 4, "by another keeper");
+    close_one(&a);
+    close_one(&b);
+    tap_is_int(script_count(OP_CLOSE), 4, "both are closed");
+}
+
+static int keep_it(void *context)
+{
+    struct one *one = context;
+    one->result = keep(one->lock, 0);
+    return 0;
+}
+
+static int keep_for_long(void *context)
+{
+    struct one *one = context;
+    one->result = keep(one->lock, ROWLOCK_FOREVER);
+    return 0;
+}
+
+static void test_at_once(void)
+{
+    struct one ones[HANDLES];
+    int good = 0;
+    script_reset();
+    for (int i = 0; i < HANDLES; i++) {
+        char name[20];
+        snprintf(name, sizeof name, "lock %d", i);
+        ones[i] = open_one(name);
+    }
+    for (int i = 0; i < HANDLES; i++)
+        ones[i].helper = helper_start(keep_it, &ones[i]);
+    for (int i = 0; i < HANDLES; i++) {
+        helper_join(ones[i].helper);
+        good += ones[i].result == ROWLOCK_OK;
+    }
+    tap_is_int(good, HANDLES, "threads that keep locks at the same time");
+    tap_is_int(script_count(OP_OPEN), HANDLES + 1, "open one keeper");
+    for (int i = 0; i < HANDLES; i++)
+        close_one(&ones[i]);
+    tap_is_int(script_count(OP_CLOSE), HANDLES + 1, "and close it");
+}
+
+/* ---- the keeper cannot be opened */
+
+static void test_fails(void)
+{
+    script_reset();
+    struct one a = open_one("a");
+    script_always(OP_OPEN, FAILS(RLK_DENIED));
+    tap_is_int(keep(a.lock, 10000), ROWLOCK_EDENIED, "the keeper is refused: no wait");
+    tap_ok(strstr(why(a.db), "the server's own words") != NULL, "it says why");
+    tap_is_int(script_count(OP_ACQUIRE), 0, "and nothing was acquired");
+    script_always(OP_OPEN, FAILS(RLK_UNSENT));
+    tap_is_int(keep(a.lock, 0), ROWLOCK_ECONN, "the server is away: a try ends");
+    script_next(OP_OPEN, FAILS(RLK_UNSENT));
+    script_next(OP_OPEN, FAILS(RLK_UNSENT));
+    script_always(OP_OPEN, ANSWER(.class = RLK_DONE));
+    tap_is_int(keep(a.lock, 60000), ROWLOCK_OK, "a wait goes on until the server is back");
+    close_one(&a);
+}
+
+static void test_cancelled(void)
+{
+    script_reset();
+    struct one a = open_one("a");
+    script_always(OP_OPEN, FAILS(RLK_UNSENT));
+    struct helper *waiter = helper_start(keep_for_long, &a);
+    tap_ok(EVENTUALLY(script_count(OP_OPEN) > 2), "a wait for a keeper");
+    rowlock_cancel(a.db);
+    helper_join(waiter);
+    tap_is_int(a.result, ROWLOCK_CANCELLED, "is cancelled");
+    close_one(&a);
+}
+
+static void test_refused(void)
+{
+    script_reset();
+    struct one a = open_one("a");
+    rowlock_keeper *keeper = NULL;
+    tap_is_int(rowlock_keeper_open(a.db, NULL), ROWLOCK_EINVAL, "no place for a keeper");
+    tap_is_int(rowlock_keeper_open(NULL, &keeper), ROWLOCK_EMISUSE, "no database for one");
+    tap_is_int(rowlock_keeper_open(a.db, &keeper), ROWLOCK_OK, "a keeper");
+    tap_is_int(rowlock_acquire(a.lock, OPTIONS(acquire, .keep = 1, .keeper = keeper)),
+               ROWLOCK_EINVAL, "keep and a keeper exclude each other");
+    rowlock_keeper_close(keeper);
+    close_one(&a);
+    rowlock_db *adopted = script_adopt();
+    rowlock_lock *lock = must_lock(adopted, "a");
+    tap_is_int(keep(lock, 0), ROWLOCK_EUNSUPPORTED, "an adopted connection shares no keeper");
+    tap_ok(strstr(why(adopted), "options.keeper") != NULL, "it says what to do");
+    tap_is_int(rowlock_keeper_open(adopted, &keeper), ROWLOCK_EUNSUPPORTED, "and opens none");
+    tap_ok(!keeper && strstr(why(adopted), "options.keeper") != NULL, "it says what to do");
+    rowlock_lock_close(lock);
+    rowlock_db_close(adopted);
+}
+
+/* ---- fork */
+
+static int in_child(void *argument)
+{
+    const struct one *parents = argument;
+    struct one own = open_one("mine");
+    bool good = keep(own.lock, 0) == ROWLOCK_OK && rowlock_release(own.lock) == ROWLOCK_OK;
+    close_one(&own);
+    rowlock_lock_close(parents->lock);
+    rowlock_db_close(parents->db);
+    return good ? 0 : 1;
+}
+
+static void test_fork(void)
+{
+    script_reset();
+    struct one a = open_one("a");
+    tap_is_int(keep(a.lock, 0), ROWLOCK_OK, "a lock is kept");
+    tap_is_int(child_join(child_start(in_child, &a)), 0, "a child has a keeper of its own");
+    tap_is_int(rowlock_release(a.lock), ROWLOCK_OK, "its parent's lock stands");
+    close_one(&a);
+}
+
+/* ---- how long a statement may last */
+
+static int64_t limit_ms(int64_t ttl_ms, int64_t timeout_ms)
+{
+    script_reset();
+    script_freeze();
+    struct one a = {.db = script_open(OPTIONS(db, .statement_timeout_ms = timeout_ms))};
+    a.lock = must_lock(a.db, "a");
+    int result = rowlock_acquire(a.lock, OPTIONS(acquire, .ttl_ms = ttl_ms, .keep = 1));
+    if (result != ROWLOCK_OK)
+        tap_note("%s", why(a.db));
+    script_pass_ms(ttl_ms / 3);
+    if (!EVENTUALLY(script_count(OP_RENEW_ALL) > 0))
+        tap_ok(false, "the lease is renewed");
+    int64_t limit = (script.deadline_us - rlk_now_us()) / 1000;
+    close_one(&a);
+    return limit;
+}
+
+static void test_limits(void)
+{
+    tap_is_int(limit_ms(30000, 0), 5000, "a renewal of a long lease lasts 5 s at most");
+    tap_is_int(limit_ms(6000, 0), 2000, "of a lease of 6 s: a third of it");
+    tap_is_int(limit_ms(2000, 0), 1000, "of a short lease: a second");
+    tap_is_int(limit_ms(30000, 700), 700, "or as long as a statement of the handle");
+}
+
+int main(void)
+{
+    test_shared();
+    test_other_database();
+    test_at_once();
+    test_fails();
+    test_cancelled();
+    test_refused();
+    test_fork();
+    test_limits();
+    return tap_done();
+}
