@@ -10,7 +10,6 @@
 #define BENCH_H
 
 #include "public.h"
-#include <stdatomic.h>
 
 /* Ends the program: something did not work. */
 void die(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));

@@ -5,8 +5,6 @@
 #include "bench.h"
 
 #include <math.h>
-#include <pthread.h>
-#include <stdarg.h>
 #include <sys/resource.h>
 
 enum { CLIENTS_MAX = 512 };

@@ -5,8 +5,6 @@
  */
 #include "hand.h"
 
-#include <pthread.h>
-
 enum { CLIENTS_MAX = 32, SCHEMES_MAX = 5, FIGURES = 5, LONGEST_MS = 64 };
 
 struct client;

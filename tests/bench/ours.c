@@ -4,8 +4,6 @@
  */
 #include "hand.h"
 
-#include <rowlock/quorum.h>
-
 enum { POOLS_MAX = 4 };
 
 struct shared_pool;

@@ -7,7 +7,6 @@
 #include <jansson.h>
 
 #include <math.h>
-#include <stdarg.h>
 
 static json_t *figures; /* an array of objects, each one figure */
 static const char *database;

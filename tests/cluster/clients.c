@@ -7,7 +7,6 @@
 #include "tap.h"
 
 #include <spawn.h>
-#include <sys/wait.h>
 
 enum {
     /* One of so many holders works for longer than its first lease. */

@@ -36,7 +36,6 @@
 #include "quick.h"
 #include "raw.h"
 
-#include <signal.h>
 #include <sys/prctl.h>
 
 enum { TICK_MS = 20, COLLECT_MS = 60000, COLLECT_AT_ONCE = 500, SLACK_MS = 3000 };

@@ -6,8 +6,6 @@
 
 #include "quick.h"
 
-#include <pthread.h>
-
 enum {
     /* LOAD_TICKET_MS: so long may an outage last without costing a waiter its place. */
     TICKET_MS = 40000,

@@ -3,7 +3,6 @@
  * Nodes that answer, but cannot commit: not ready, not ONLINE, without a majority. In a list of hosts the next
  * one is taken, and check tells. The last one leaves the group in two parts, so nothing comes after it.
  */
-#include <signal.h>
 
 #include "nodes.h"
 #include "quick.h"

@@ -5,8 +5,6 @@
 #include "crowd.h"
 #include "lock/queue.h"
 
-#include <stdarg.h>
-
 /* ---- guests */
 
 static void invite(struct guest *g, const struct contract *c, rowlock_db *db, const char *name)

@@ -7,8 +7,6 @@
 
 #include "contract.h"
 
-#include <stdatomic.h>
-
 enum { HELD_MS = 600000 };
 
 /* A client in a thread while it waits. Other threads do not use its handles meanwhile. */

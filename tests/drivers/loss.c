@@ -4,8 +4,6 @@
  * tables and a proxy of its own, since some operations concern all names of an installation. */
 #include "loss.h"
 
-#include <stdarg.h>
-
 #include "core/db.h"
 
 enum { GRACE_MS = 3000, RECONNECT_MS = 8000, GENEROUS_MS = 30000 };

@@ -7,7 +7,6 @@
  *
  * Most of the time is spent waiting for deadlines, so many workers walk at the same time. Each has
  * tables and a proxy of its own, since some operations concern all names of an installation. */
-#include <stdatomic.h>
 
 #include "each.h"
 #include "loss.h"

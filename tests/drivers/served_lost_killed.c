@@ -3,7 +3,6 @@
  * The server itself interrupts: a statement that waits for a row is cancelled, or runs out of the
  * time that its session allows, or its connection is killed. The surroundings are those of loss.h,
  * without losing anything on the way. */
-#include <stdatomic.h>
 
 #include "each.h"
 #include "loss.h"

@@ -2,7 +2,6 @@
  *
  * Servers that crash, are not there, or stand still: what calls say, and how soon; and that all
  * goes on when they are back. Only a private server is touched, by server-ctl.sh. */
-#include <stdatomic.h>
 
 #include "each.h"
 #include "core/db.h"

@@ -27,7 +27,6 @@ int main(void)
 #else
 
 #include <dlfcn.h>
-#include <errno.h>
 
 #include "quick.h"
 #include "memory.h"

@@ -8,10 +8,7 @@
 #include "tap.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <netinet/in.h>
-#include <poll.h>
-#include <pthread.h>
 #include <sys/socket.h>
 
 enum { HELD_MS = 400, QUIET_MS = 100, TICK_MS = 5 };

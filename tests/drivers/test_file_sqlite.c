@@ -3,9 +3,7 @@
  * SQLite files that cannot be opened, written or had: read-only, missing, something else, on a full
  * disk, locked by another process; and which client gets a file next. Each scene that spoils something for a
  * whole process has one of its own. */
-#include <fcntl.h>
 #include <sched.h>
-#include <stdatomic.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>

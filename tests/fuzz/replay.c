@@ -10,8 +10,6 @@
 #include "tap.h"
 
 #include <dirent.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 enum { COPIES = 300, INPUT_MAX = 4096 };
 

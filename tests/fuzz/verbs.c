@@ -8,9 +8,7 @@
 #include "quick.h"
 #include "tap.h"
 
-#include <signal.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 
 enum { SEEDS = 300, BLOCK = 50, BLOCK_SECONDS = 60, TTL_MS = 60000 };
 

@@ -6,7 +6,6 @@
 #include "quick.h"
 #include "tap.h"
 
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 

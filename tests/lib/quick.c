@@ -3,14 +3,6 @@
  * Short words for tests; see quick.h. Checks are not here. */
 #include "quick.h"
 
-#include <rowlock/quorum.h>
-
-#include <errno.h>
-#include <pthread.h>
-#include <stdarg.h>
-#include <stdatomic.h>
-#include <sys/wait.h>
-
 static void give_up(const char *what, const rowlock_error *err)
 {
     printf("Bail out! %s: %s %s: %s\n", what, rowlock_result_name(err->code), err->action,

@@ -4,11 +4,7 @@
  * the client libraries are in raw_postgres.c, raw_mysql.c and raw_sqlite.c. */
 #include "raw.h"
 
-#include <fcntl.h>
-#include <pthread.h>
-#include <stdarg.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 
 void raw_failed(const char *what, const char *why)
 {

@@ -3,8 +3,6 @@
  * Raw sessions on PostgreSQL; see raw.h. rowlock is not used here. */
 #include "raw.h"
 
-#include <stdatomic.h>
-
 #include <libpq-fe.h>
 
 static void keep_quiet(void *context, const PGresult *notice)

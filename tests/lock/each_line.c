@@ -11,8 +11,6 @@
 #include "quick.h"
 #include "tap.h"
 
-#include <signal.h>
-
 enum { BRIEF = 24, WHOLE = 64, LEASE_MS = 600000 };
 
 struct queue {

@@ -15,10 +15,7 @@
 
 #include "../pool/swarm.h"
 
-#include <fcntl.h>
 #include <sched.h>
-#include <signal.h>
-#include <sys/wait.h>
 
 enum {
     CLIENTS_MAX = 64,

@@ -4,8 +4,6 @@
  */
 #include "loss.h"
 
-#include <stdatomic.h>
-
 /* A transaction on an adopted connection through the proxy, and a lock straight to the server. */
 struct deal {
     void *session;

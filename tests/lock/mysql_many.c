@@ -4,8 +4,6 @@
  * its own, and others may remove some of them as soon as they are committed. */
 #include "contract.h"
 
-#include <stdatomic.h>
-
 /* Many, so that they are read back slowly. The last two come last in the order of names too. */
 enum { NAMES = 400, BROKEN = NAMES - 2, NEW = NAMES - 1, HELD_MS = 60000 };
 

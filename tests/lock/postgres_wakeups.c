@@ -5,7 +5,6 @@
 #include "crowd.h"
 
 #include <libpq-fe.h>
-#include <poll.h>
 
 static int channels(const struct contract *c, void *session)
 {

@@ -4,8 +4,6 @@
  * locked: tries come back at once, tokens stay in order, other names are not disturbed. */
 #include "contract.h"
 
-#include <stdatomic.h>
-
 enum { TTL_MS = 60000, STALL_MS = 300, AT_ONCE_MS = 10000 };
 
 static const char PREFIX[] = "stalling_";

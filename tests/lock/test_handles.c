@@ -6,8 +6,6 @@
 #include "quick.h"
 #include "tap.h"
 
-#include <sys/wait.h>
-
 /* Every call on these handles is EMISUSE, or tells of nothing. Returns the first that is not, or NULL. */
 static const char *all_misused(rowlock_db *db, rowlock_lock *lock)
 {

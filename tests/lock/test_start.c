@@ -9,8 +9,6 @@
 #include "quick.h"
 #include "tap.h"
 
-#include <fcntl.h>
-#include <signal.h>
 #include <sys/resource.h>
 
 enum { TTL_MS = 600000 };

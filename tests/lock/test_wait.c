@@ -7,8 +7,6 @@
 #include "tap.h"
 #include "core/port.h"
 
-#include <errno.h>
-#include <signal.h>
 #include <sys/time.h>
 
 enum { TTL_MS = 10000 };

@@ -9,7 +9,6 @@
 
 #include <curl/curl.h>
 #include <jansson.h>
-#include <pthread.h>
 
 enum { LEASE_S = LEASE_MS / 1000, NAME_CAP = 100, CODED_CAP = NAME_CAP * 2, TRY_MS = 1500 };
 

@@ -11,7 +11,6 @@
 #include "peers.h"
 #include "wire.h"
 
-#include <pthread.h>
 /* The functions that wait for their answer are in the threaded library. */
 #define THREADED
 #include <zookeeper/zookeeper.h>

@@ -9,9 +9,6 @@
 #include "faultproxy.h"
 #include "pool/pool.h"
 
-#include <poll.h>
-#include <signal.h>
-
 enum { FEW = 8, ODD = 3 };
 
 /* ---- together */

@@ -10,8 +10,6 @@
 #include "faultproxy.h"
 #include "loads.h"
 
-#include <poll.h>
-
 enum {
     LINE_BRIEF = 300,
     LINE_WHOLE = 5000,

@@ -7,7 +7,6 @@
 #include "tap.h"
 
 #include <mysql.h>
-#include <stdarg.h>
 
 static const char *url;
 static void *session, *other;

@@ -18,9 +18,6 @@
 #include "tap.h"
 
 #include <limits.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
 
 /* How a process that has a connection of its own begins transactions. */
 struct crowded_way {

@@ -7,13 +7,11 @@
 #include "tables.h"
 #include "scene.h"
 
-#include <stdatomic.h>
-
 /* ---- where: a database, and what is around our call */
 
 enum stage {
     P_OWN, /* PostgreSQL, a connection of our own */
-    P_ALL, /* the same, all or nothing */
+    P_EVERY, /* the same, all or nothing */
     P_RC, /* in the application's transaction: READ COMMITTED */
     P_RR,
     P_SE,
@@ -41,7 +39,7 @@ struct place {
 
 static const struct place places[STAGES] = {
     [P_OWN] = {"postgres", NULL, NULL, false},
-    [P_ALL] = {"postgres", NULL, NULL, true},
+    [P_EVERY] = {"postgres", NULL, NULL, true},
     [P_RC] = {"postgres", "READ COMMITTED", NULL, false},
     [P_RR] = {"postgres", "REPEATABLE READ", NULL, false},
     [P_SE] = {"postgres", "SERIALIZABLE", NULL, false},
@@ -62,7 +60,7 @@ static const struct place places[STAGES] = {
 #define NEWEST (AT(P_RC) | AT(M_RC) | AT(M_RR) | AT(M_SE)) /* a writer sees the newest row */
 #define SNAPSHOT (AT(P_RR) | AT(P_SE) | AT(M_RX)) /* a row that changed since is a conflict */
 #define ANYWHERE (AT(STAGES) - 1)
-#define WAITERS (AT(P_OWN) | AT(P_ALL) | AT(M_OWN) | AT(M_ALL) | FILES_OWN | NEWEST)
+#define WAITERS (AT(P_OWN) | AT(P_EVERY) | AT(M_OWN) | AT(M_ALL) | FILES_OWN | NEWEST)
 #define OLD (SNAPSHOT | AT(L_DE))
 
 /* ---- who does what, and when */

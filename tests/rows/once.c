@@ -5,8 +5,6 @@
 #include "scene.h"
 #include "tables.h"
 
-#include <stdatomic.h>
-
 enum { CLAIMS = 4, CONTESTS = 15, RESULT_MAX = 65535, DAY_S = 86400 };
 
 /* Two with a connection each, and an application that has lent us its own. */

@@ -7,9 +7,6 @@
 #include "tables.h"
 
 #include <inttypes.h>
-#include <poll.h>
-#include <signal.h>
-#include <sys/wait.h>
 
 enum { MANY = 10000, SOME = 3000, CHUNK = 250, FEW = 1000, STOPPED = -42 };
 

@@ -7,8 +7,6 @@
  * SIGINT ends it. What was measured till then is judged and written. */
 #include "soak.h"
 
-#include <signal.h>
-
 enum { SAMPLES = 100 };
 
 static volatile sig_atomic_t interrupted;

@@ -3,9 +3,6 @@
  * The clients of the soak. Each is a thread with a connection of its own. */
 #include "soak.h"
 
-#include <pthread.h>
-#include <stdarg.h>
-
 enum {
     CHURNED = 100000,
     HOT_NAMES = 2,
