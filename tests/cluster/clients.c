@@ -4,7 +4,6 @@
 #include "load.h"
 
 #include "quick.h"
-#include "tap.h"
 
 #include <spawn.h>
 

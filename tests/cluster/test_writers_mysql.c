@@ -8,7 +8,6 @@
 #include "nodes.h"
 #include "quick.h"
 #include "raw.h"
-#include "tap.h"
 
 enum { SHORT_MS = 200, TTL_MS = 30000, ROUNDS = 60, RACE_MS = 100 };
 

@@ -7,7 +7,6 @@
 #include "nodes.h"
 #include "quick.h"
 #include "raw.h"
-#include "tap.h"
 
 enum { HANDLES = 8, TTL_MS = 30000, PATIENCE_MS = 60000 };
 

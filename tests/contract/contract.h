@@ -8,7 +8,6 @@
 
 #include "quick.h"
 #include "raw.h"
-#include "tap.h"
 
 struct contract {
     /* raw->name */

@@ -9,7 +9,6 @@
 #include "faultproxy.h"
 #include "quick.h"
 #include "raw.h"
-#include "tap.h"
 
 enum loss_way {
     REQUEST_CUT, /* before the server saw it */

@@ -3,7 +3,6 @@
  * A walk through the library while something fails; see memory.h. */
 #include "memory.h"
 #include "quick.h"
-#include "tap.h"
 
 enum { WALKED, EXPIRED, LOCKS };
 static const char *const names[LOCKS] = {"walked", "expired"};

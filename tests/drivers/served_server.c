@@ -5,8 +5,6 @@
 
 #include "each.h"
 #include "core/db.h"
-#include "quick.h"
-#include "tap.h"
 
 /* What a call may take that must fail: a statement, connecting and reconnecting. MySQL's client libraries
  * know whole seconds only. All other calls have time. */

@@ -7,7 +7,6 @@
 #include <malloc.h>
 
 #include "quick.h"
-#include "tap.h"
 #include "memory.h"
 
 static void *lean_malloc(int size)

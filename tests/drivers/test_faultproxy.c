@@ -5,7 +5,6 @@
  * word that begins with a dot is not answered. */
 #include "faultproxy.h"
 #include "quick.h"
-#include "tap.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

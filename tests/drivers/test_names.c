@@ -4,8 +4,6 @@
  * asked. How long a name may be is in lock/names.c. */
 #include "base/ident.h"
 #include "backend_script.h"
-#include "quick.h"
-#include "tap.h"
 
 static int opens(rowlock_db *db, const char *name)
 {

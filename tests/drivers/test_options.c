@@ -3,8 +3,6 @@
  * Options structs: defaults, limits, and structs of older and newer headers. Names are in
  * test_names.c. */
 #include "backend_script.h"
-#include "quick.h"
-#include "tap.h"
 
 #define DAY_MS INT64_C(86400000)
 

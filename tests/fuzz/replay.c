@@ -7,7 +7,6 @@
  *   ROWLOCK_TEST_SEED   another seed
  */
 #include "fuzz.h"
-#include "tap.h"
 
 #include <dirent.h>
 

@@ -4,7 +4,6 @@
  * may wait for an hour: such a server is not away. */
 #include "fake.h"
 #include "quick.h"
-#include "tap.h"
 
 static const char *fails(int result)
 {

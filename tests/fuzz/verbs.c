@@ -6,7 +6,6 @@
 #include "core/ask.h"
 #include "core/core.h"
 #include "quick.h"
-#include "tap.h"
 
 #include <sys/mman.h>
 

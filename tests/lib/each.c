@@ -4,8 +4,6 @@
  */
 #include "each.h"
 
-#include "tap.h"
-
 static const struct raw *const databases[] = {
 #if RLK_WITH_POSTGRES
     &raw_postgres,

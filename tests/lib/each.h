@@ -5,6 +5,7 @@
 #ifndef EACH_H
 #define EACH_H
 
+#include "quick.h"
 #include "raw.h"
 
 /* Runs the test on the database in the program's name. Its URL is in the environment. Skips the

@@ -4,7 +4,6 @@
 #include "loads.h"
 
 #include "quick.h"
-#include "tap.h"
 
 #include <sys/mman.h>
 #include <sys/prctl.h>

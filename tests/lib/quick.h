@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
  * Short words for what most tests do with the library: open, try, wait, read the clock, run threads
- * and processes. Most of them end the program if they fail. Checks are not here. */
+ * and processes. Most of them end the program if they fail. Checks are those of tap.h. */
 #ifndef QUICK_H
 #define QUICK_H
 
 #include "public.h"
+#include "tap.h"
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof(array)[0]))
 

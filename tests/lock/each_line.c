@@ -8,8 +8,6 @@
 #include "history.h"
 #include "judge.h"
 #include "loads.h"
-#include "quick.h"
-#include "tap.h"
 
 enum { BRIEF = 24, WHOLE = 64, LEASE_MS = 600000 };
 

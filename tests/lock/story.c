@@ -3,9 +3,6 @@
  * Telling stories; see story.h. */
 #include "story.h"
 
-#include "quick.h"
-#include "tap.h"
-
 struct story story;
 
 /* ---- beginnings */

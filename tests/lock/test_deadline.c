@@ -3,9 +3,7 @@
  * What a holder is told of its lease by the clock: the state at each moment, and the descriptor that
  * becomes readable when the state gets worse. How a keeper changes it is in test_keeper.c. Where a
  * descriptor has to fire, the clock is the real one, ahead of it by what a test lets pass. */
-#include "quick.h"
 #include "story.h"
-#include "tap.h"
 
 enum { LONG_MS = 60000, SHORT_MS = 150, KEPT_MS = 900, PATIENCE_MS = 60000 };
 

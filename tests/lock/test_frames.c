@@ -3,9 +3,7 @@
  * Transactions of core's own, and savepoints inside of others: what each failure of each frame leaves
  * behind. Attempts that are run again are in test_retry.c. */
 #include "backend_script.h"
-#include "quick.h"
 #include "rows/rows.h"
-#include "tap.h"
 
 static rowlock_db *db;
 static rowlock_table *table;

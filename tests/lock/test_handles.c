@@ -3,8 +3,6 @@
  * Handles in the wrong hands: NULL, without their database, of another process; and the sizes of
  * the structs that programs are compiled with. */
 #include "backend_script.h"
-#include "quick.h"
-#include "tap.h"
 
 /* Every call on these handles is EMISUSE, or tells of nothing. Returns the first that is not, or NULL. */
 static const char *all_misused(rowlock_db *db, rowlock_lock *lock)

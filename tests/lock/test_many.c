@@ -3,8 +3,6 @@
  * Several locks at once: in which steps, in which queue a caller waits, and what lost and late answers leave
  * behind. What is granted, to whom and when, is in many.c. */
 #include "backend_script.h"
-#include "quick.h"
-#include "tap.h"
 
 enum { TTL_MS = 10000, THREE = 3 };
 #define HOUR_US INT64_C(3600000000)

@@ -4,8 +4,6 @@
  * through, and that no ticket stays behind. The clock stands still but where core waits. Several locks at once
  * are in test_many.c, ends and cancels of a wait in test_wait.c. */
 #include "backend_script.h"
-#include "quick.h"
-#include "tap.h"
 
 enum { TTL_MS = 10000 };
 #define HOUR_US INT64_C(3600000000)

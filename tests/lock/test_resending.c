@@ -3,9 +3,7 @@
  * What is sent again after a lost race, a lost connection or a lost answer, and what core makes of
  * the second answer. Single answers are in test_answers.c; what a real server makes of it in lost_lock.c.
  */
-#include "quick.h"
 #include "story.h"
-#include "tap.h"
 
 static const char *text_kept(void)
 {

@@ -2,9 +2,7 @@
  *
  * Shared and counted grants where no server can be made to answer so: a grant of unknown kind, guards, and long lines as administrators see them. The rest is in shared.c and
  * counted.c. */
-#include "quick.h"
 #include "story.h"
-#include "tap.h"
 
 enum { TTL_MS = 600 };
 

@@ -6,8 +6,6 @@
  */
 #include "backend_script.h"
 #include "fail_alloc.h"
-#include "quick.h"
-#include "tap.h"
 
 #include <sys/resource.h>
 

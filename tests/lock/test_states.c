@@ -3,9 +3,7 @@
  * The states of a lock where no server can be made to answer so: how long a lease lasts by our clock, grants
  * that come too late, what an entry finds. The rest is in basics.c and leases.c, what is sent again in
  * test_resending.c, waiting in test_wait.c. */
-#include "quick.h"
 #include "story.h"
-#include "tap.h"
 
 #include <limits.h>
 

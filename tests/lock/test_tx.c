@@ -3,9 +3,7 @@
  * What joins the caller's transaction: what each failure means there, that nothing is sent twice, and answers
  * that no test can order from a server. What a transaction promises is in transaction.c, guard.c and fence.c, what a
  * keeper does meanwhile in lock/test_keeper.c. */
-#include "quick.h"
 #include "story.h"
-#include "tap.h"
 
 enum { TTL_MS = STORY_TTL_MS };
 

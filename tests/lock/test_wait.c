@@ -3,8 +3,6 @@
  * Waiting for a lock: until when, whose cancel ends it, and how long the pauses are between resendings. What a
  * waiter does in line is in test_queue.c. */
 #include "backend_script.h"
-#include "quick.h"
-#include "tap.h"
 #include "core/port.h"
 
 #include <sys/time.h>

@@ -3,8 +3,6 @@
  * Options of a pool and of its handles, what it refuses, and the steps of a single caller. What
  * many callers do is in each_pool.c. */
 #include "backend_script.h"
-#include "quick.h"
-#include "tap.h"
 
 static rowlock_error err;
 

@@ -14,8 +14,6 @@
  */
 #include "each.h"
 #include "loads.h"
-#include "quick.h"
-#include "tap.h"
 
 #include <limits.h>
 

@@ -5,7 +5,6 @@
 #include "fail_alloc.h"
 #include "memory.h"
 #include "quick.h"
-#include "tap.h"
 
 enum { ROWS = 3 };
 

@@ -4,7 +4,6 @@
  * and that each template of sql/ is filled in. The contract tests show what the statements do. */
 #include "backend_script.h"
 #include "rows/rows.h"
-#include "tap.h"
 
 enum { MOST_KEYS = 3 };
 

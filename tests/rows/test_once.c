@@ -4,8 +4,6 @@
  * once.c, requests lost on a real network are in lost_rows.c, memory is in memory_rows.c.
  */
 #include "backend_script.h"
-#include "quick.h"
-#include "tap.h"
 
 static rowlock_db *db;
 static rowlock_once *once;

@@ -3,8 +3,6 @@
  * What core makes of the answers to changes of rows: those that no database gives on demand. What
  * databases answer is in the contract tests, transactions are in test_frames.c. */
 #include "backend_script.h"
-#include "quick.h"
-#include "tap.h"
 
 enum { ROWS_MAX = 8 };
 

@@ -4,8 +4,6 @@
  * that another table has left, and answers that no server gives. Real tables are in walk.c,
  * requests lost on a real network in lost_rows.c, memory in memory_rows.c. */
 #include "backend_script.h"
-#include "quick.h"
-#include "tap.h"
 
 enum { ROWS = 7, VERSION = 10 };
 
