@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Contenders take turns in short rounds. What a step does is not known here.
- */
+ * Contenders take turns in short rounds. What a step does is not known here. */
 #include "bench.h"
 
 #include <math.h>

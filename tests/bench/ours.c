@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Rowlock's side of the contests, through its public header only.
- */
+ * Rowlock's side of the contests, through its public header only. */
 #include "hand.h"
 
 enum { POOLS_MAX = 4 };

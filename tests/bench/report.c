@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The table for people and the JSON for machines. Nothing is measured here.
- */
+ * The table for people and the JSON for machines. Nothing is measured here. */
 #include "bench.h"
 
 #include <jansson.h>

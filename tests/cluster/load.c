@@ -28,8 +28,7 @@
  *   ROWLOCK_TEST_SLOWDOWN  a call may end so many times 3 s after its deadline
  *
  * There are 14 clients, 5 waiters and a holder of the queue, each a thread: exclusive locks under
- * a keeper (lease 4 s), guarded transfers, a fenced register (lease 1 s), jobs of `rowlock run`.
- */
+ * a keeper (lease 4 s), guarded transfers, a fenced register (lease 1 s), jobs of `rowlock run`. */
 #include "load.h"
 
 #include "judge.h"

@@ -2,8 +2,7 @@
  *
  * Two nodes of one cluster that both take writes: Galera, or Group Replication in multi-primary mode. A row
  * lock is local to its node there, so what a transaction promises must show in the rows that it changes.
- * And what a node has not applied yet, a read on it does not see.
- */
+ * And what a node has not applied yet, a read on it does not see. */
 
 #include "nodes.h"
 #include "quick.h"

@@ -2,8 +2,7 @@
  *
  * What the targets share. Each test_*.c here defines LLVMFuzzerTestOneInput(): `make fuzz` links it with
  * libFuzzer, and `make check` with replay.c, which feeds it the files of its corpus. A target aborts when
- * something does not hold.
- */
+ * something does not hold. */
 #ifndef FUZZ_H
 #define FUZZ_H
 

@@ -2,8 +2,7 @@
  *
  * Checkpoints of walks that say anything. The input is a byte for how many keys there are, the position,
  * a zero byte, and the keys of rows that met a conflict. A first byte of 128 or more stands for a position
- * that begins with the table as it is.
- */
+ * that begins with the table as it is. */
 #include "backend_script.h"
 #include "fuzz.h"
 #include "rows/walk.h"

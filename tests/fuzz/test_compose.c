@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Statements with names and SQL of the caller's that are of any bytes. The input is a byte for the dialect,
- * and a name and a SET with a zero byte between them.
- */
+ * and a name and a SET with a zero byte between them. */
 #include "backend_script.h"
 #include "fuzz.h"
 #include "rows/rows.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Durations of the command line.
- */
+ * Durations of the command line. */
 #include "fuzz.h"
 
 #include "cli/command_line.c"

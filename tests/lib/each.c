@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Finds the database of a test program; see each.h.
- */
+ * Finds the database of a test program; see each.h. */
 #include "each.h"
 
 static const struct raw *const databases[] = {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The peers on databases: rowlock by its public header, as in tests/bench/ours.c, and what
- * tests/bench/sql has as data.
- */
+ * tests/bench/sql has as data. */
 #include "hand.h"
 #include "peers.h"
 #include "wire.h"

@@ -2,8 +2,7 @@
  *
  * etcd by its lock service. It has no client library for C, so this speaks JSON to its gateway, which
  * is a client of gRPC in the same process. A lock is attached to the lease of its client, which
- * must be kept alive: one thread does so for all leases of this program.
- */
+ * must be kept alive: one thread does so for all leases of this program. */
 #include "peers.h"
 #include "wire.h"
 

@@ -6,8 +6,7 @@
  *   2. Read the children. If ours is the lowest, we have the lock.
  *   3. Else watch the next lower one. If it is there, wait for the watch. Go on with 2.
  *
- * A lost answer of 1 is not resolved here: it ends the program.
- */
+ * A lost answer of 1 is not resolved here: it ends the program. */
 #include "peers.h"
 #include "wire.h"
 

@@ -10,8 +10,7 @@
  * itself in a column of the row.
  *
  * Then two send batches of the same rows in opposite order, a thousand times at once. Row by row that ends in a
- * deadlock each time, as retry.c shows.
- */
+ * deadlock each time, as retry.c shows. */
 #include "each.h"
 #include "loads.h"
 

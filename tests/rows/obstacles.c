@@ -2,8 +2,7 @@
  *
  * What a table, a session or another's transaction puts in the way of changes: triggers that leave rows out or
  * choose other keys, versions that are no integers of 64 bits, limits of an adopted session, locks that are
- * held too long. What was applied is told as applied, and nothing is applied twice.
- */
+ * held too long. What was applied is told as applied, and nothing is applied twice. */
 #include "tables.h"
 #include "scene.h"
 

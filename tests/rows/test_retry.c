@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * Attempts that are run again: how often and how long by a clock that stands here, and what becomes of an
- * answer that fails at an exact point. After which results, and beside whom, is in retry.c.
- */
+ * answer that fails at an exact point. After which results, and beside whom, is in retry.c. */
 #include "backend_script.h"
 #include "fail_alloc.h"
-#include "core/db.h"
 
 #include <setjmp.h>
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * A whole table walked by its key: each row is written exactly once, even if others write it, delete
- * it or make new ones meanwhile, and however often the walk is cut short, be it by SIGKILL.
- */
+ * it or make new ones meanwhile, and however often the walk is cut short, be it by SIGKILL. */
 #include "scene.h"
 #include "tables.h"
 
