@@ -167,11 +167,6 @@ void leave_ticket(const struct contract *c, const char *name, long long ticket,
             name, ticket, 1000000 + ticket, expires_us);
 }
 
-bool comes_true(bool (*is_so)(void *context), void *context)
-{
-    return EVENTUALLY(is_so(context));
-}
-
 /* ---- wake-ups */
 
 void set_polls(int64_t pause_ms)

@@ -206,13 +206,6 @@ static void each_step(const struct contract *c)
 
 /* ---- what the other subjects do not reach, or not soon */
 
-static bool heartbeats(void *context)
-{
-    const struct contract *c = context;
-    return db_int(c->raw, c->url, "SELECT max(renewals) FROM rowlock_locks WHERE name = 'kept'") >
-           0;
-}
-
 static void keeper(const struct contract *c)
 {
     OWNED(keeper) rowlock_keeper *keeper = NULL;
@@ -221,7 +214,9 @@ static void keeper(const struct contract *c)
     tap_is_int(rowlock_keeper_open(db, &keeper), ROWLOCK_OK, "a keeper");
     is_result(db, rowlock_acquire(lock, OPTIONS(acquire, .keeper = keeper, .ttl_ms = 1500)),
               ROWLOCK_OK, "keeps a lock");
-    tap_ok(comes_true(heartbeats, (void *)c), "and renews it");
+    tap_ok(EVENTUALLY(db_int(c->raw, c->url,
+                             "SELECT max(renewals) FROM rowlock_locks WHERE name = 'kept'") > 0),
+           "and renews it");
 }
 
 static void transaction(const struct contract *c, const char *isolation)

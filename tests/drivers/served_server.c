@@ -214,8 +214,7 @@ static void end_outage(void)
 {
     /* Time: other calls give up after RECONNECT_MS of the real clock. More changes nothing. */
     sleep_ms(2 * RECONNECT_MS);
-    for (int64_t end_ms = clock_ms() + GRACE_MS; away_lines == 0 && clock_ms() < end_ms;)
-        sleep_ms(20);
+    (void)EVENTUALLY(away_lines > 0);
     control("start");
 }
 
@@ -422,9 +421,7 @@ static void listen_for_refusals(void)
 
 static void is_refused(int verb)
 {
-    for (int64_t end_ms = clock_ms() + GRACE_MS; !refused[verb] && clock_ms() < end_ms;)
-        sleep_ms(5);
-    tap_ok(refused[verb], "the server takes no writes: %s", refusable[verb]);
+    tap_ok(EVENTUALLY(refused[verb]), "the server takes no writes: %s", refusable[verb]);
 }
 
 static int renew_it(void *lock)
@@ -511,8 +508,7 @@ static void test_pool_on_standby(void)
     is_refused(RENEW);
     control("promote");
     is_result(held, helper_join(renew), ROWLOCK_OK, "a pool finds the server promoted");
-    for (int64_t end_ms = clock_ms() + GRACE_MS; table_count() > 1 && clock_ms() < end_ms;)
-        sleep_ms(20);
+    (void)EVENTUALLY(table_count() <= 1);
     tap_is_int(table_count(), 1, "and releases what was closed while it took no writes");
     rowlock_log_set(NULL, NULL, ROWLOCK_LOG_WARNING);
     tap_is_int(rowlock_release(renewed), ROWLOCK_OK, "the other one is released");

@@ -469,11 +469,8 @@ static void adopted(const struct contract *c)
     waits_in_vain(&g, 50, "and one times out");
     guests_close(&g, &holder, NULL);
     /* A server ends the holder's session, and what that has prepared, a moment after it is closed. */
-    for (int64_t end = clock_ms() + slow_ms(60000); clock_ms() < end; sleep_ms(10)) {
-        ask_any(c, session, c->settings, after, sizeof after);
-        if (strcmp(after, before) == 0)
-            break;
-    }
+    (void)EVENTUALLY(
+        (ask_any(c, session, c->settings, after, sizeof after), strcmp(after, before) == 0));
     tap_is_str(after, before, "the connection is left as it was");
     tap_is_int(tickets_of(c, "adopted line"), 0, "and no ticket");
 }

@@ -113,7 +113,7 @@ static const struct meeting {
     {{0, AT(M_RX), 0}, NEW, DELETE, COMMITS, ROWLOCK_CONFLICT},
 };
 
-enum { FIRST = 1, OURS = 7, THEIRS = 100, MET = 2, GIVE_UP_MS = 20000 };
+enum { FIRST = 1, OURS = 7, THEIRS = 100, MET = 2 };
 
 struct stagecraft {
     const struct contract *c;
@@ -257,12 +257,8 @@ static bool we_wait(const struct stagecraft *k, void *session)
 
 static void until_we_wait(const struct stagecraft *k, void *session)
 {
-    int64_t until = clock_ms() + slow_ms(GIVE_UP_MS);
-    while (!k->done && !we_wait(k, session)) {
-        sleep_ms(2);
-        if (clock_ms() > until)
-            raw_failed("interleave", "our statement neither waits nor ends");
-    }
+    if (!EVENTUALLY(k->done || we_wait(k, session)))
+        raw_failed("interleave", "our statement neither waits nor ends");
 }
 
 static void meet(struct stagecraft *k)
