@@ -141,31 +141,24 @@ static void lose_fold(struct loss *l)
     loss_is(l, rowlock_release(lock), ROWLOCK_OK, "and released");
 }
 
-static long long seen(const struct loss *l)
-{
-    return raw_int(l->raw, l->session,
-                   "SELECT coalesce(max(token), 0) FROM %sfences WHERE resource = '%s'", l->prefix,
-                   l->name);
-}
-
 static void lose_fence(struct loss *l)
 {
     OWNED(db) rowlock_db *db = loss_open(l);
     loss_result(l, l->others, rowlock_fence(l->others, l->name, 3), ROWLOCK_OK, "an older token");
     int said = LOSING(l, rowlock_fence(db, l->name, 5));
     loss_said(l, db, said, ROWLOCK_OK);
-    loss_ok(l, said != ROWLOCK_OK || seen(l) == 5, "what is called seen was seen");
+    loss_ok(l, said != ROWLOCK_OK || loss_seen(l) == 5, "what is called seen was seen");
     if (said == ROWLOCK_ECONN) {
         loss_pass(l);
-        loss_is(l, seen(l), 3, "what is called undone was not done, nor is it later");
+        loss_is(l, loss_seen(l), 3, "what is called undone was not done, nor is it later");
     }
     loss_pass_before(l);
     if (said != ROWLOCK_OK)
         loss_result(l, db, rowlock_fence(db, l->name, 5), ROWLOCK_OK, "it can be repeated");
-    loss_is(l, seen(l), 5, "the token was seen");
+    loss_is(l, loss_seen(l), 5, "the token was seen");
     loss_result(l, l->others, rowlock_fence(l->others, l->name, 7), ROWLOCK_OK, "then a newer one");
     loss_pass(l);
-    loss_is(l, seen(l), 7, "and the newest stays");
+    loss_is(l, loss_seen(l), 7, "and the newest stays");
     loss_is(l, rowlock_fence(db, l->name, 5), ROWLOCK_STALE, "ours is stale now");
 }
 

@@ -20,7 +20,7 @@ int64_t loss_deadline_ms(const struct loss *l)
     return stretched(l, strcmp(l->raw->name, "mysql") == 0 ? 1000 : 500);
 }
 
-int64_t loss_delay_ms(const struct loss *l)
+static int64_t loss_delay_ms(const struct loss *l)
 {
     return loss_deadline_ms(l) * 3 / 2;
 }
@@ -35,12 +35,13 @@ bool loss_is_cut(enum loss_way way)
     return way == REQUEST_CUT || way == ANSWER_CUT;
 }
 
-bool loss_can_end(const struct loss *l)
+/* The old session can be ended. Not in MySQL, which tells a session by its port: the proxy's. */
+static bool loss_can_end(const struct loss *l)
 {
     return l->way != REQUEST_LATE_POOLED && strcmp(l->raw->name, "mysql") != 0;
 }
 
-struct fault loss_fault(const struct loss *l)
+static struct fault loss_fault(const struct loss *l)
 {
     bool cut = loss_is_cut(l->way);
     bool swallowed = l->way == REQUEST_SWALLOWED || l->way == ANSWER_SWALLOWED;
@@ -175,6 +176,13 @@ long long loss_token(const struct loss *l)
 {
     return raw_int(l->raw, l->session,
                    "SELECT coalesce(max(token), 0) FROM %stokens WHERE name = '%s'", l->prefix,
+                   l->name);
+}
+
+long long loss_seen(const struct loss *l)
+{
+    return raw_int(l->raw, l->session,
+                   "SELECT coalesce(max(token), 0) FROM %sfences WHERE resource = '%s'", l->prefix,
                    l->name);
 }
 

@@ -86,10 +86,8 @@ void loss_tear_down(struct loss *l);
 /* Two leases that are never over before the case is. */
 enum { TTL_MS = 120000, LONG_TTL_MS = 600000, OPENING_MS = 60000 };
 
-/* The time limit of a statement and of connecting, and after how long what is late arrives. */
+/* The time limit of a statement and of connecting. */
 int64_t loss_deadline_ms(const struct loss *l);
-int64_t loss_delay_ms(const struct loss *l);
-struct fault loss_fault(const struct loss *l);
 
 rowlock_db_options loss_options(const struct loss *l);
 /* A slow machine may miss a deadline of these options, and tries again. */
@@ -107,8 +105,6 @@ void loss_disarm(struct loss *l);
 void loss_pass(const struct loss *l);
 /* The same, if what we do about it comes after that. */
 void loss_pass_before(const struct loss *l);
-/* The old session can be ended. Not in MySQL, which tells a session by its port: the proxy's. */
-bool loss_can_end(const struct loss *l);
 bool loss_is_late(const struct loss *l); /* a request is under way for long */
 bool loss_is_cut(enum loss_way way); /* which is noticed without a deadline */
 
@@ -127,6 +123,8 @@ void loss_read_said(const struct loss *l, const rowlock_db *db, int said);
 long long loss_rows(const struct loss *l);
 long long loss_floor(const struct loss *l);
 long long loss_token(const struct loss *l); /* of its counter; 0: it has none */
+/* The newest token that a fence of the case's name has seen. */
+long long loss_seen(const struct loss *l);
 long long loss_next_token(const struct loss *l);
 long long loss_column(const struct loss *l, const char *column);
 /* The lease as the database sees it, in milliseconds, not rounded up. */

@@ -162,13 +162,6 @@ static void lose_tx_release(struct loss *l)
     loss_rival_gets(l, token);
 }
 
-static long long seen(const struct loss *l)
-{
-    return raw_int(l->raw, l->session,
-                   "SELECT coalesce(max(token), 0) FROM %sfences WHERE resource = '%s'", l->prefix,
-                   l->name);
-}
-
 static void lose_tx_fence(struct loss *l)
 {
     CLOSED_BY(close_deal) struct deal d = begin(l);
@@ -176,9 +169,11 @@ static void lose_tx_fence(struct loss *l)
     int said = rowlock_fence(d.tx, l->name, 5);
     enum outcome outcome = end(l, &d, said);
     if (outcome != UNKNOWN)
-        loss_ok(l, becomes(l, seen, outcome == COMMITTED ? 5 : 0), "what was seen is committed");
+        loss_ok(l, becomes(l, loss_seen, outcome == COMMITTED ? 5 : 0),
+                "what was seen is committed");
     loss_result(l, l->others, rowlock_fence(l->others, l->name, 4),
-                seen(l) == 5 ? ROWLOCK_STALE : ROWLOCK_OK, "no session has it locked any more");
+                loss_seen(l) == 5 ? ROWLOCK_STALE : ROWLOCK_OK,
+                "no session has it locked any more");
 }
 
 const struct operation lost_tx_operations[] = {
