@@ -112,8 +112,7 @@ static void busy_is_harmless(const struct contract *c)
     OWNED(session) void *session = c->raw->open(c->url);
     OWNED(db) rowlock_db *db = must_adopt(c->raw, session, NULL), *holder = must_open(c->url);
     OWNED(lock)
-    rowlock_lock *held = must_lock(holder, "adopted busy"),
-                 *lock = must_lock(db, "adopted busy");
+    rowlock_lock *held = must_lock(holder, "adopted busy"), *lock = must_lock(db, "adopted busy");
     is_result(holder, try_lock(held, TTL_MS), ROWLOCK_OK, "another holds a lock");
     for (int i = 0; i < 3; i++)
         is_result(db, try_lock(lock, TTL_MS), ROWLOCK_BUSY, "a busy try");
