@@ -43,10 +43,12 @@ TEST_HELPERS := $(filter-out $(STARTED_SRCS) $(foreach kind,test each served,$(c
                 $(call in_tests,*.c) $(wildcard tests/lib/*.c))
 
 # Tests may include internal headers and use the databases directly.
-$(BUILD)/tests/%.o: OBJ_CFLAGS = -Isrc -Itests/lib -Itests/contract -Itests/drivers $(DB_CFLAGS)
+# A callback need not use each of its parameters.
+OF_TESTS := -Itests/lib -Wno-unused-parameter
+$(BUILD)/tests/%.o: OBJ_CFLAGS = $(OF_TESTS) -Isrc -Itests/contract -Itests/drivers $(DB_CFLAGS)
 
 # A fourth database has its driver, its SQL and its test in one folder.
-$(BUILD)/tests/memory/test_memory.o: OBJ_CFLAGS = -Isrc -Itests -Itests/lib -I$(BUILD)
+$(BUILD)/tests/memory/test_memory.o: OBJ_CFLAGS = $(OF_TESTS) -Isrc -Itests -I$(BUILD)
 $(BUILD)/tests/memory/test_memory.o: $(BUILD)/tests/memory/statements.inc
 $(BUILD)/tests/memory/statements.inc: tools/embed-sql.awk $(wildcard tests/memory/sql/memory/*.sql)
 	@mkdir -p $(@D)
@@ -112,8 +114,8 @@ PEERS_PROGRAM := $(BUILD)/tests/peers/peers
 # Nothing else is built with the client libraries of peers.
 PEERS_PC := hiredis libmemcached libcurl
 PEERS_OBJS := $(call objects,$(wildcard tests/peers/*.c))
-$(BUILD)/tests/soak/%.o: OBJ_CFLAGS = -Itests/lib -Itests/bench
-$(BUILD)/tests/peers/%.o: OBJ_CFLAGS = -Itests/lib -Itests/bench $(JANSSON_CFLAGS) \
+$(BUILD)/tests/soak/%.o: OBJ_CFLAGS = $(OF_TESTS) -Itests/bench
+$(BUILD)/tests/peers/%.o: OBJ_CFLAGS = $(OF_TESTS) -Itests/bench $(JANSSON_CFLAGS) \
     $(shell $(PKG_CONFIG) --cflags $(PEERS_PC) 2>/dev/null)
 $(PEERS_OBJS): | peer-libraries-found
 .PHONY: peer-libraries-found

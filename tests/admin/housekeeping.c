@@ -6,8 +6,6 @@
 #include "crowd.h"
 #include "scene.h"
 
-#include <stdatomic.h>
-
 static const char PREFIX[] = "keeping_";
 static const char KEY[] = "rowlock.housekeeping";
 static const int64_t DAY_US = INT64_C(86400000000);
@@ -168,12 +166,6 @@ static bool end_run(struct run *run)
     return kept;
 }
 
-static bool has_ended(void *context)
-{
-    struct run *run = context;
-    return run->ended;
-}
-
 static void passes_over(const struct contract *c)
 {
     static const char *const names[] = {"lock 1", "lock 1", "key 1", "name 1"};
@@ -185,7 +177,7 @@ static void passes_over(const struct contract *c)
         raw_run(c->raw, session, "SELECT name FROM %s%s WHERE name = '%s' FOR UPDATE", PREFIX,
                 TABLES[i], names[i]);
     start_run(&run, c);
-    tap_ok(comes_true(has_ended, &run), "it waits for no row that another transaction has locked");
+    tap_ok(EVENTUALLY(run.ended), "it waits for no row that another transaction has locked");
     for (int i = 0; i < KINDS; i++)
         tap_is_int(rows(c, PREFIX, i), 2, "a row of %s that is locked stays", TABLES[i]);
     raw_run(c->raw, session, "COMMIT");
@@ -221,11 +213,6 @@ static void one_at_a_time(const struct contract *c)
                0, "and no claim is left");
 }
 
-static bool has_swept_keys(void *context)
-{
-    return rows(context, PREFIX, ONCE) == 2;
-}
-
 /* A run is held up as it wants to fold: the row of the floor is locked. */
 static void loses_its_claim(const struct contract *c)
 {
@@ -235,7 +222,7 @@ static void loses_its_claim(const struct contract *c)
     raw_run(c->raw, session, "%s", c->begin);
     raw_run(c->raw, session, "SELECT token_floor FROM %smeta FOR UPDATE", PREFIX);
     start_run(&run, c);
-    tap_ok(comes_true(has_swept_keys, (void *)(intptr_t)c), "a run is under way");
+    tap_ok(EVENTUALLY(rows(c, PREFIX, ONCE) == 2), "a run is under way");
     db_exec(
         c->raw, c->url,
         "INSERT INTO %slocks (name, slot, permits, owner, token, request, acquired, expires, ttl) "
@@ -261,7 +248,7 @@ static void killed(const struct contract *c)
     raw_run(c->raw, session, "%s", c->begin);
     raw_run(c->raw, session, "SELECT token_floor FROM %smeta FOR UPDATE", PREFIX);
     run.helper = helper_start(run_in_thread, &run);
-    tap_ok(comes_true(has_swept_keys, (void *)(intptr_t)c), "a run is under way");
+    tap_ok(EVENTUALLY(rows(c, PREFIX, ONCE) == 2), "a run is under way");
     db_exec(c->raw, c->url, is_postgres(c) ? "SELECT pg_terminate_backend(%lld)" : "KILL %lld", id);
     tap_ok(!end_run(&run), "its session is killed");
     raw_run(c->raw, session, "COMMIT");

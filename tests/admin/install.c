@@ -28,9 +28,7 @@ static int install_in_child(void *argument)
 {
     struct installer *installer = argument;
     OWNED(db) rowlock_db *db = must_open(installer->url);
-    char name[30];
-    snprintf(name, sizeof name, "child %d", installer->number);
-    OWNED(lock) rowlock_lock *lock = must_lock(db, name);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, textf("child %d", installer->number));
     int result = rowlock_install(db);
     if (result == ROWLOCK_OK)
         result = wait_lock(lock, TTL_MS, 20000);
@@ -250,7 +248,6 @@ static int find(void *context, const rowlock_finding *finding)
 
 static int find_one(void *context, const rowlock_finding *finding)
 {
-    (void)finding;
     ++*(int *)context;
     return 1;
 }

@@ -3,42 +3,36 @@
  * What gets lost of the calls that are about names, resources and tables; see loss.h. */
 #include "loss.h"
 #include "core/db.h"
-#include "quick.h"
 
-static bool lose_list(struct loss *l)
+static void lose_list(struct loss *l)
 {
     int listed = 0;
     OWNED(db) rowlock_db *db = loss_open(l);
     OWNED(lock) rowlock_lock *lock = loss_hold(l, db);
-    loss_arm(l);
-    int said = rowlock_list(db, l->name, count_grant, &listed);
-    bool fired = loss_disarm(l);
-    loss_read_said(l, db, fired, said);
+    int said = LOSING(l, rowlock_list(db, l->name, count_grant, &listed));
+    loss_read_said(l, db, said);
     loss_is(l, listed, said == ROWLOCK_OK, "each row is told once");
     loss_result(l, db, rowlock_release(lock), ROWLOCK_OK, "the lock is still held");
-    return fired;
 }
 
-static bool lose_last_grant(struct loss *l)
+static void lose_last_grant(struct loss *l)
 {
     int64_t token = -1, when = -1;
     OWNED(db) rowlock_db *db = loss_open(l);
     OWNED(lock) rowlock_lock *lock = loss_hold(l, db);
-    loss_arm(l);
-    int said = rowlock_last_grant(db, l->name, &token, &when);
-    bool fired = loss_disarm(l);
-    loss_read_said(l, db, fired, said);
+    int said = LOSING(l, rowlock_last_grant(db, l->name, &token, &when));
+    loss_read_said(l, db, said);
     loss_is(l, token, said == ROWLOCK_OK ? rowlock_lock_token(lock) : -1, "the token is told");
     loss_result(l, db, rowlock_release(lock), ROWLOCK_OK, "the lock is still held");
-    return fired;
 }
 
-static void check_broken(struct loss *l, bool fired, int said)
+static void check_broken(struct loss *l, int said)
 {
     long long there = loss_rows(l);
-    loss_ok(l, said == ROWLOCK_OK || said == ROWLOCK_EUNCERTAIN || (fired && said == ROWLOCK_ECONN),
+    loss_ok(l,
+            said == ROWLOCK_OK || said == ROWLOCK_EUNCERTAIN || (l->fired && said == ROWLOCK_ECONN),
             "breaking gives %s", rowlock_result_name(said));
-    if (!fired)
+    if (!l->fired)
         loss_is(l, said, ROWLOCK_OK, "it is done");
     if (said == ROWLOCK_OK || l->mode != NOT_RECONNECTING)
         loss_is(l, there, 0, "the grant is gone");
@@ -48,15 +42,13 @@ static void check_broken(struct loss *l, bool fired, int said)
     }
 }
 
-static bool lose_break(struct loss *l)
+static void lose_break(struct loss *l)
 {
     OWNED(db) rowlock_db *db = loss_open(l);
     OWNED(lock) rowlock_lock *victim = loss_hold(l, l->others);
     long long token = rowlock_lock_token(victim);
-    loss_arm(l);
-    int said = rowlock_break(db, l->name, token, NULL);
-    bool fired = loss_disarm(l);
-    check_broken(l, fired, said);
+    int said = LOSING(l, rowlock_break(db, l->name, token, NULL));
+    check_broken(l, said);
     loss_pass_before(l);
     if (loss_rows(l) == 1) {
         int again = rowlock_break(db, l->name, token, NULL);
@@ -72,7 +64,6 @@ static bool lose_break(struct loss *l)
     loss_pass(l);
     loss_granted(l, victim, token + 2);
     loss_is(l, rowlock_release(victim), ROWLOCK_OK, "the next holder is not touched");
-    return fired;
 }
 
 static void make_expired(struct loss *l, int how_many)
@@ -106,7 +97,7 @@ static void sweep_again(struct loss *l, rowlock_db *db, const rowlock_sweep_opti
     loss_result(l, db, said, ROWLOCK_OK, "it can be repeated");
 }
 
-static bool lose_sweep(struct loss *l)
+static void lose_sweep(struct loss *l)
 {
     rowlock_sweep_report report = ROWLOCK_SWEEP_REPORT_INIT;
     rowlock_sweep_options options = *OPTIONS(sweep, .batch = 2);
@@ -115,10 +106,8 @@ static bool lose_sweep(struct loss *l)
     make_expired(l, 3);
     OWNED(db) rowlock_db *db = loss_open(l);
     OWNED(lock) rowlock_lock *live = loss_hold(l, l->others);
-    loss_arm(l);
-    int said = rowlock_sweep(db, &options, &report);
-    bool fired = loss_disarm(l);
-    loss_said(l, db, fired, said, ROWLOCK_OK);
+    int said = LOSING(l, rowlock_sweep(db, &options, &report));
+    loss_said(l, db, said, ROWLOCK_OK);
     loss_ok(l, report.locks <= 3 - expired(l), "nothing is reported that did not happen");
     /* MySQL's batch takes several requests, and passes over what a session that is not gone has locked. */
     loss_ok(l, said != ROWLOCK_OK || expired(l) == 0 || strcmp(l->raw->name, "mysql") == 0,
@@ -129,11 +118,10 @@ static bool lose_sweep(struct loss *l)
     loss_is(l, expired(l), 0, "what was over is gone");
     loss_pass(l);
     loss_is(l, rowlock_release(live), ROWLOCK_OK, "what was not is still there");
-    return fired;
 }
 
 /* The counters of idle names go into the floor, and no token is repeated. */
-static bool lose_fold(struct loss *l)
+static void lose_fold(struct loss *l)
 {
     OWNED(db) rowlock_db *db = loss_open(l);
     OWNED(lock) rowlock_lock *lock = loss_hold(l, l->others);
@@ -141,11 +129,9 @@ static bool lose_fold(struct loss *l)
     loss_is(l, rowlock_release(lock), ROWLOCK_OK, "a name is used, long ago");
     raw_run(l->raw, l->session, "UPDATE %stokens SET granted = 1 WHERE name = '%s'", l->prefix,
             l->name);
-    loss_arm(l);
-    int said =
-        rowlock_sweep(db, OPTIONS(sweep, .older_than_ms = 86400000, .idle_ms = 86400000), NULL);
-    bool fired = loss_disarm(l);
-    loss_said(l, db, fired, said, ROWLOCK_OK);
+    int said = LOSING(
+        l, rowlock_sweep(db, OPTIONS(sweep, .older_than_ms = 86400000, .idle_ms = 86400000), NULL));
+    loss_said(l, db, said, ROWLOCK_OK);
     loss_ok(l, said != ROWLOCK_OK || loss_token(l) == 0, "what is called done is done");
     loss_pass_before(l);
     loss_is(l, try_lock(lock, LONG_TTL_MS), ROWLOCK_OK, "the name is used again");
@@ -153,50 +139,37 @@ static bool lose_fold(struct loss *l)
     loss_pass(l);
     loss_granted(l, lock, rowlock_lock_token(lock));
     loss_is(l, rowlock_release(lock), ROWLOCK_OK, "and released");
-    return fired;
 }
 
-static long long seen(const struct loss *l)
-{
-    return raw_int(l->raw, l->session,
-                   "SELECT coalesce(max(token), 0) FROM %sfences WHERE resource = '%s'", l->prefix,
-                   l->name);
-}
-
-static bool lose_fence(struct loss *l)
+static void lose_fence(struct loss *l)
 {
     OWNED(db) rowlock_db *db = loss_open(l);
     loss_result(l, l->others, rowlock_fence(l->others, l->name, 3), ROWLOCK_OK, "an older token");
-    loss_arm(l);
-    int said = rowlock_fence(db, l->name, 5);
-    bool fired = loss_disarm(l);
-    loss_said(l, db, fired, said, ROWLOCK_OK);
-    loss_ok(l, said != ROWLOCK_OK || seen(l) == 5, "what is called seen was seen");
+    int said = LOSING(l, rowlock_fence(db, l->name, 5));
+    loss_said(l, db, said, ROWLOCK_OK);
+    loss_ok(l, said != ROWLOCK_OK || loss_seen(l) == 5, "what is called seen was seen");
     if (said == ROWLOCK_ECONN) {
         loss_pass(l);
-        loss_is(l, seen(l), 3, "what is called undone was not done, nor is it later");
+        loss_is(l, loss_seen(l), 3, "what is called undone was not done, nor is it later");
     }
     loss_pass_before(l);
     if (said != ROWLOCK_OK)
         loss_result(l, db, rowlock_fence(db, l->name, 5), ROWLOCK_OK, "it can be repeated");
-    loss_is(l, seen(l), 5, "the token was seen");
+    loss_is(l, loss_seen(l), 5, "the token was seen");
     loss_result(l, l->others, rowlock_fence(l->others, l->name, 7), ROWLOCK_OK, "then a newer one");
     loss_pass(l);
-    loss_is(l, seen(l), 7, "and the newest stays");
+    loss_is(l, loss_seen(l), 7, "and the newest stays");
     loss_is(l, rowlock_fence(db, l->name, 5), ROWLOCK_STALE, "ours is stale now");
-    return fired;
 }
 
-static bool lose_raise(struct loss *l)
+static void lose_raise(struct loss *l)
 {
     int64_t highest = -1;
     OWNED(db) rowlock_db *db = loss_open(l);
     OWNED(lock) rowlock_lock *lock = loss_hold(l, l->others);
     long long before = loss_token(l) > loss_floor(l) ? loss_token(l) : loss_floor(l);
-    loss_arm(l);
-    int said = rowlock_raise_tokens(db, 1000, &highest);
-    bool fired = loss_disarm(l);
-    loss_said(l, db, fired, said, ROWLOCK_OK);
+    int said = LOSING(l, rowlock_raise_tokens(db, 1000, &highest));
+    loss_said(l, db, said, ROWLOCK_OK);
     if (said == ROWLOCK_OK)
         loss_ok(l, highest >= before + 1000 && highest == loss_floor(l) && highest == loss_token(l),
                 "the floor and the counter are what is told");
@@ -213,7 +186,6 @@ static bool lose_raise(struct loss *l)
     loss_is(l, rowlock_verify(lock), ROWLOCK_OK, "the grant goes on");
     loss_is(l, rowlock_release(lock), ROWLOCK_OK, "and is released");
     loss_rival_gets(l, highest);
-    return fired;
 }
 
 /* One installs at a time in a PostgreSQL database, and other workers do, too. */
@@ -222,7 +194,7 @@ static bool lost_race(const rowlock_db *db, int said)
     return said < 0 && strcmp(error_of(db).sqlstate, "55P03") == 0;
 }
 
-static bool lose_install(struct loss *l)
+static void lose_install(struct loss *l)
 {
     static const char *const tables[] = {"locks", "tokens", "fences", "meta"};
     struct loss other = *l;
@@ -230,15 +202,12 @@ static bool lose_install(struct loss *l)
     rowlock_db_options options = loss_options(l);
     options.prefix = other.prefix;
     rowlock_db *db = loss_open_at(l->through, &options);
-    bool fired;
     int said;
-    do {
-        loss_arm(l);
-        said = rowlock_install(db);
-        fired = loss_disarm(l);
-    } while (l->nth == 0 && lost_race(db, said));
+    do
+        said = LOSING(l, rowlock_install(db));
+    while (l->nth == 0 && lost_race(db, said));
     if (!lost_race(db, said))
-        loss_said(l, db, fired, said, ROWLOCK_OK);
+        loss_said(l, db, said, ROWLOCK_OK);
     loss_pass_before(l);
     for (int i = 0; i < 20 && said != ROWLOCK_OK; i++)
         said = rowlock_install(db);
@@ -251,17 +220,16 @@ static bool lose_install(struct loss *l)
     for (size_t t = 0; t < COUNT(tables); t++)
         raw_run(l->raw, l->session, "DROP TABLE IF EXISTS %s%s%s", other.prefix, tables[t],
                 strcmp(l->raw->name, "postgres") == 0 ? " CASCADE" : "");
-    return fired;
 }
 
 const struct operation lost_admin_operations[] = {
-    {.what = "list", .lose = lose_list, .reconnects = true},
-    {.what = "last grant", .lose = lose_last_grant, .reconnects = true},
-    {.what = "break", .lose = lose_break, .reconnects = true, .pools = true},
-    {.what = "sweep", .lose = lose_sweep, .reconnects = true, .many = true},
-    {.what = "fold", .lose = lose_fold, .reconnects = true, .pools = true},
-    {.what = "fence", .lose = lose_fence, .reconnects = true, .pools = true},
-    {.what = "raise", .lose = lose_raise, .reconnects = true, .pools = true},
-    {.what = "install", .lose = lose_install, .reconnects = true, .many = true, .varies = true},
-    {.lose = NULL},
+    {"list", lose_list, RECONNECTS, 0},
+    {"last grant", lose_last_grant, RECONNECTS, 0},
+    {"break", lose_break, RECONNECTS | POOLS, 0},
+    {"sweep", lose_sweep, RECONNECTS | MANY, 0},
+    {"fold", lose_fold, RECONNECTS | POOLS, 0},
+    {"fence", lose_fence, RECONNECTS | POOLS, 0},
+    {"raise", lose_raise, RECONNECTS | POOLS, 0},
+    {"install", lose_install, RECONNECTS | MANY | VARIES, 0},
+    {NULL, NULL, 0, 0},
 };

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
  * Figures for monitoring: of all tables, and of the names that match a pattern. */
-#include "contract.h"
 #include "scene.h"
 
 static const char PREFIX[] = "measuring_";

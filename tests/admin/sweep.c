@@ -6,8 +6,6 @@
 #include "crowd.h"
 #include "scene.h"
 
-#include <stdatomic.h>
-
 static const char PREFIX[] = "sweeping_";
 static const int64_t HOUR_US = INT64_C(3600000000);
 
@@ -324,9 +322,8 @@ static void close_gate(struct folder *f)
             PREFIX, PREFIX);
 }
 
-static bool is_held_up(void *context)
+static bool is_held_up(const struct folder *f)
 {
-    const struct folder *f = context;
     return db_int(f->c->raw, f->c->url,
                   is_postgres(f->c)
                       ? "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' "
@@ -355,7 +352,7 @@ static void granted_meanwhile(const struct contract *c, const char *url)
      * nothing. */
     sleep_ms(20);
     struct helper *helper = helper_start(fold, &f);
-    tap_ok(comes_true(is_held_up, &f), "a counter sweep has looked");
+    tap_ok(EVENTUALLY(is_held_up(&f)), "a counter sweep has looked");
     raw_run(c->raw, session, "COMMIT");
     raw_run(c->raw, f.gate, is_postgres(c) ? "COMMIT" : "DO RELEASE_LOCK('sweep gate')");
     helper_join(helper);

@@ -4,8 +4,6 @@
  * installs, answers that are lost or misshapen, and what rowlock_check() reports of servers that
  * are hard to come by. The rest is in install.c. */
 #include "backend_script.h"
-#include "quick.h"
-#include "tap.h"
 
 static rowlock_db *db;
 

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * A thousand rows written back under their versions: by rowlock_update(), and by hand. Each way has a table of its
- * own, so that none meets another's dead rows.
- */
+ * own, so that none meets another's dead rows. */
 #include "hand.h"
-
-#include "public.h"
 
 #include <inttypes.h>
 

@@ -4,13 +4,11 @@
  * on the same server, on tables of the same definition. No time is judged here; ratios are printed.
  *
  * A contender does one kind of step over and over. contest.c lets contenders take turns in short
- * rounds and compares them pair by pair, so that what disturbs one disturbs its neighbour too.
- */
+ * rounds and compares them pair by pair, so that what disturbs one disturbs its neighbour too. */
 #ifndef BENCH_H
 #define BENCH_H
 
 #include "public.h"
-#include <stdatomic.h>
 
 /* Ends the program: something did not work. */
 void die(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Contenders take turns in short rounds. What a step does is not known here.
- */
+ * Contenders take turns in short rounds. What a step does is not known here. */
 #include "bench.h"
 
 #include <math.h>
-#include <pthread.h>
-#include <stdarg.h>
 #include <sys/resource.h>
 
 enum { CLIENTS_MAX = 512 };

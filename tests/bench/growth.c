@@ -22,7 +22,6 @@ static void list_name(void *session)
 
 static void *open_heartbeat(const struct contender *contender, const char *name)
 {
-    (void)name;
     return ours_heartbeat_some(contender->place, RENEWED);
 }
 

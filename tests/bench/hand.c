@@ -21,8 +21,7 @@
  *     deadlock busy     a deadlock counts as no row
  *
  * COLUMN names the parameter that keeps this column of the answer, "-" none. In the SQL, {PARAMETER}
- * is a value and {table} the name of a table.
- */
+ * is a value and {table} the name of a table. */
 #include "hand.h"
 
 #include <strings.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * How a database's client library carries out what hand.c has read from tests/bench/sql.
- */
+ * How a database's client library carries out what hand.c has read from tests/bench/sql. */
 #ifndef BENCH_HAND_H
 #define BENCH_HAND_H
 

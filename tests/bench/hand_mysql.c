@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Steps that people write by hand, sent with the MySQL client library.
- */
+ * Steps that people write by hand, sent with the MySQL client library. */
 #include "hand.h"
 
 #include <mysql.h>

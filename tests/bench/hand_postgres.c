@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Steps that people write by hand, sent with libpq: prepared, with numbers in binary form.
- */
+ * Steps that people write by hand, sent with libpq: prepared, with numbers in binary form. */
 #include "hand.h"
 
 #include <libpq-fe.h>

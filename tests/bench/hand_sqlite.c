@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Steps that people write by hand with SQLite: prepared statements, WAL, the same durability.
- */
+ * Steps that people write by hand with SQLite: prepared statements, WAL, the same durability. */
 #include "hand.h"
 
 #include <sqlite3.h>

@@ -7,7 +7,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <pthread.h>
 
 enum { PINGS = 201, HOLDS_A_SECOND = 1000 };
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Rowlock's side of the heartbeat: the statement that a keeper sends for all leases that are due, sent the way
- * it sends it (src/lock/keeper.c). For this, unlike ours.c, it looks inside.
- */
+ * it sends it (src/lock/keeper.c). For this, unlike ours.c, it looks inside. */
 #include "bench.h"
 #include "core/ask.h"
 #include "core/core.h"
@@ -37,7 +36,6 @@ static int take_lease(void *context, const rowlock_grant *grant)
 
 static int count_lease(void *context, const rowlock_grant *grant)
 {
-    (void)grant;
     ++*(int64_t *)context;
     return 0;
 }

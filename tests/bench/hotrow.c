@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * One row that all clients want to add to, with two milliseconds of work between reading and writing: how many
- * succeed, what each success takes, and how long the unlucky wait.
- */
+ * succeed, what each success takes, and how long the unlucky wait. */
 #include "hand.h"
-
-#include "public.h"
-
-#include <pthread.h>
 
 enum { CLIENTS_MAX = 32, SCHEMES_MAX = 5, FIGURES = 5, LONGEST_MS = 64 };
 

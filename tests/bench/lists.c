@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The rows of a batch as one parameter: PostgreSQL's arrays in their binary form, JSON, and SQL's
- * own texts.
- */
+ * own texts. */
 #include "hand.h"
 
 #include <endian.h>

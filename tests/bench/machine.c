@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What this machine gives.
- */
+ * What this machine gives. */
 #include "bench.h"
 
 #include <sys/resource.h>

@@ -11,15 +11,8 @@
 #include "hand.h"
 #include "faultproxy.h"
 
-enum {
-    STEPS_LOGGED = 50,
-    STEPS_BEFORE = 10,
-    SWEEPS = 5,
-    LOG_ROUNDS = 5,
-    HEARTBEATS = 15,
-    HEARTBEATS_BEFORE = 6,
-    FAR_LINE = 16
-};
+enum { STEPS_LOGGED = 50, STEPS_BEFORE = 10, SWEEPS = 5, LOG_ROUNDS = 5 };
+enum { HEARTBEATS = 15, HEARTBEATS_BEFORE = 6, FAR_LINE = 16 };
 
 static double seconds = 1.5, sweep_rows = 100000, heartbeat_rows = 10000, delay_us = 500;
 static double longest_line = 512, waiters = 500;

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Rowlock's side of the contests, through its public header only.
- */
+ * Rowlock's side of the contests, through its public header only. */
 #include "hand.h"
-
-#include <rowlock/admin.h>
-#include <rowlock/quorum.h>
 
 enum { POOLS_MAX = 4 };
 
@@ -40,9 +36,7 @@ rowlock_db *ours_connect(const struct place *place)
 {
     rowlock_db *db = NULL;
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    options.schema = place->schema;
-    must_open(rowlock_db_open(place->url, &options, &db, &err), &err);
+    must_open(rowlock_db_open(place->url, OPTIONS(db, .schema = place->schema), &db, &err), &err);
     return db;
 }
 
@@ -50,12 +44,12 @@ rowlock_table *ours_open_table(const struct place *place, const char *name,
                                const char *const *columns, rowlock_db **db)
 {
     static const char *const key[] = {"id", NULL};
-    rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
     rowlock_table *table = NULL;
     *db = ours_connect(place);
-    about.schema = place->schema;
-    about.columns = columns;
-    must(*db, rowlock_table_open(*db, name, key, &about, &table), ROWLOCK_OK);
+    must(*db,
+         rowlock_table_open(*db, name, key,
+                            OPTIONS(table, .schema = place->schema, .columns = columns), &table),
+         ROWLOCK_OK);
     return table;
 }
 
@@ -101,9 +95,7 @@ void *ours_open(const struct place *place, const char *name)
 void *ours_open_adopted(const struct place *place, const char *name)
 {
     struct our_session *s = new_session(place);
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    options.schema = place->schema;
-    s->db = hand_adopt(place, &options, &s->lent);
+    s->db = hand_adopt(place, OPTIONS(db, .schema = place->schema), &s->lent);
     return with_lock(s, name);
 }
 
@@ -117,8 +109,7 @@ static const char *member_urls(const struct place *places)
 void ours_install_quorum(const struct place *places)
 {
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    options.schema = places->schema;
+    rowlock_db_options options = *OPTIONS(db, .schema = places->schema);
     for (int i = 0; i < MEMBERS; i++)
         ours_install(&places[i]);
     must_open(rowlock_quorum_join(member_urls(places), 0, &options, &err), &err);
@@ -128,9 +119,9 @@ void *ours_open_quorum(const struct place *places, const char *name)
 {
     struct our_session *s = new_session(places);
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    options.schema = places->schema;
-    must_open(rowlock_db_open(member_urls(places), &options, &s->db, &err), &err);
+    must_open(
+        rowlock_db_open(member_urls(places), OPTIONS(db, .schema = places->schema), &s->db, &err),
+        &err);
     return with_lock(s, name);
 }
 
@@ -155,11 +146,10 @@ static struct shared_pool *pool_of(const struct place *place)
 static void open_pool(struct shared_pool *shared, const struct place *place)
 {
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_pool_options options = ROWLOCK_POOL_OPTIONS_INIT;
-    rowlock_db_options db_options = ROWLOCK_DB_OPTIONS_INIT;
-    db_options.schema = place->schema;
-    options.db = &db_options;
-    must_open(rowlock_pool_open(place->url, &options, &shared->pool, &err), &err);
+    must_open(rowlock_pool_open(place->url,
+                                OPTIONS(pool, .db = OPTIONS(db, .schema = place->schema)),
+                                &shared->pool, &err),
+              &err);
     shared->place = place;
 }
 
@@ -167,12 +157,10 @@ void *ours_open_pooled(const struct place *place, const char *name)
 {
     struct our_session *s = new_session(place);
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
     s->shared = pool_of(place);
     if (s->shared->users++ == 0)
         open_pool(s->shared, place);
-    options.pool = s->shared->pool;
-    must_open(rowlock_db_open(NULL, &options, &s->db, &err), &err);
+    must_open(rowlock_db_open(NULL, OPTIONS(db, .pool = s->shared->pool), &s->db, &err), &err);
     return with_lock(s, name);
 }
 
@@ -202,10 +190,8 @@ void ours_close(void *session)
 void ours_acquire(void *session)
 {
     struct our_session *s = session;
-    rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-    options.ttl_ms = LEASE_MS;
-    options.wait_ms = 20000;
-    must(s->db, rowlock_acquire(s->lock, &options), ROWLOCK_OK);
+    must(s->db, rowlock_acquire(s->lock, OPTIONS(acquire, .ttl_ms = LEASE_MS, .wait_ms = 20000)),
+         ROWLOCK_OK);
 }
 
 bool ours_try(void *session)
@@ -220,9 +206,7 @@ bool ours_try(void *session)
 void ours_hold_long(void *session)
 {
     struct our_session *s = session;
-    rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-    options.ttl_ms = 60 * LEASE_MS;
-    must(s->db, rowlock_acquire(s->lock, &options), ROWLOCK_OK);
+    must(s->db, rowlock_acquire(s->lock, OPTIONS(acquire, .ttl_ms = 60 * LEASE_MS)), ROWLOCK_OK);
 }
 
 #define STEP(name, call, expected)       \
@@ -245,17 +229,14 @@ void ours_pair(void *session)
 int64_t ours_sweep(void *session)
 {
     struct our_session *s = session;
-    rowlock_sweep_options options = ROWLOCK_SWEEP_OPTIONS_INIT;
     rowlock_sweep_report report = ROWLOCK_SWEEP_REPORT_INIT;
-    options.batch = BATCH;
-    options.idle_ms = -1;
-    must(s->db, rowlock_sweep(s->db, &options, &report), ROWLOCK_OK);
+    must(s->db, rowlock_sweep(s->db, OPTIONS(sweep, .batch = BATCH, .idle_ms = -1), &report),
+         ROWLOCK_OK);
     return report.locks;
 }
 
 static int count_grant(void *context, const rowlock_grant *grant)
 {
-    (void)grant;
     ++*(int64_t *)context;
     return 0;
 }
@@ -272,11 +253,8 @@ int64_t ours_count(void *session, const char *name)
 
 static bool wait_for_lock(struct our_session *s, int unfair)
 {
-    rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-    options.ttl_ms = LEASE_MS;
-    options.wait_ms = ROWLOCK_FOREVER;
-    options.unfair = unfair;
-    int result = rowlock_acquire(s->lock, &options);
+    int result = rowlock_acquire(s->lock, OPTIONS(acquire, .ttl_ms = LEASE_MS,
+                                                  .wait_ms = ROWLOCK_FOREVER, .unfair = unfair));
     if (result == ROWLOCK_CANCELLED)
         return false;
     must(s->db, result, ROWLOCK_OK);

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * The table for people and the JSON for machines. Nothing is measured here.
- */
+ * The table for people and the JSON for machines. Nothing is measured here. */
 #include "bench.h"
 
 #include <jansson.h>
 
 #include <math.h>
-#include <stdarg.h>
 
 static json_t *figures; /* an array of objects, each one figure */
 static const char *database;

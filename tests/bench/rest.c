@@ -6,7 +6,6 @@
 
 #include <dirent.h>
 #include <math.h>
-#include <pthread.h>
 #include <sys/resource.h>
 
 /* Until all stand there, and PostgreSQL's sessions tell what they did ten seconds later. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The ways to wait for a lock: rowlock's, and those it is compared with.
- */
+ * The ways to wait for a lock: rowlock's, and those it is compared with. */
 #include "hand.h"
 
 /* ---- trying again and again */

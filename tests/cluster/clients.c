@@ -4,10 +4,8 @@
 #include "load.h"
 
 #include "quick.h"
-#include "tap.h"
 
 #include <spawn.h>
-#include <sys/wait.h>
 
 enum {
     /* One of so many holders works for longer than its first lease. */
@@ -101,11 +99,8 @@ static int live_with_keeper(void *argument)
 {
     struct client *c = argument;
     while (!c->load->over) {
-        rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-        options.ttl_ms = TTL_MS;
-        options.keeper = c->keeper;
-        options.wait_ms = rand_r(&c->seed) % 2 ? WAIT_MS : 0;
-        int result = acquire(c, &options);
+        int result = acquire(c, OPTIONS(acquire, .ttl_ms = TTL_MS, .keeper = c->keeper,
+                                        .wait_ms = rand_r(&c->seed) % 2 ? WAIT_MS : 0));
         if (result == ROWLOCK_OK) {
             hold(c, rand_r(&c->seed) % LONG_ONE_IN ? rand_r(&c->seed) % 60 : LONG_MS);
             release(c);
@@ -165,7 +160,6 @@ static int write_journal(struct transfer *t)
 static int transfer_once(void *context, const rowlock_attempt *attempt)
 {
     struct transfer *t = context;
-    (void)attempt;
     int result = t->guard_first ? guard(t) : ROWLOCK_OK;
     if (result == ROWLOCK_OK)
         result = write_account(t->c, t->source, t->balance[0] - t->cents);
@@ -180,11 +174,10 @@ static int transfer_once(void *context, const rowlock_attempt *attempt)
 static int retry(struct client *c, const char *what, int (*once)(void *, const rowlock_attempt *),
                  void *context)
 {
-    rowlock_retry_options options = ROWLOCK_RETRY_OPTIONS_INIT;
-    options.deadline_ms = RETRY_MS;
     long long began = now_us();
-    return heard(c, what, began, RETRY_MS + 2 * CALL_MS,
-                 rowlock_retry(c->db, once, context, &options, NULL));
+    return heard(
+        c, what, began, RETRY_MS + 2 * CALL_MS,
+        rowlock_retry(c->db, once, context, OPTIONS(retry, .deadline_ms = RETRY_MS), NULL));
 }
 
 static bool read_balances(struct transfer *t)
@@ -233,7 +226,6 @@ static int write_once(void *context, const rowlock_attempt *attempt)
 {
     struct write *w = context;
     rowlock_row row = ROWLOCK_ROW_INIT;
-    (void)attempt;
     long long began = now_us();
     int result =
         heard(w->c, "fence", began, CALL_MS, rowlock_fence(w->c->db, w->c->name, w->token));
@@ -261,10 +253,7 @@ static void write_register(struct client *c)
 static int live_without_keeper(struct client *c, void (*work)(struct client *c))
 {
     while (!c->load->over) {
-        rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-        options.ttl_ms = SHORT_TTL_MS;
-        options.wait_ms = WAIT_MS;
-        int result = acquire(c, &options);
+        int result = acquire(c, OPTIONS(acquire, .ttl_ms = SHORT_TTL_MS, .wait_ms = WAIT_MS));
         if (result == ROWLOCK_OK) {
             hold(c, 0);
             work(c);
@@ -358,11 +347,9 @@ static struct helper *threads[CLIENTS];
 
 rowlock_db *load_open(const char *url)
 {
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    options.connect_timeout_ms = CONNECT_MS;
-    options.statement_timeout_ms = STATEMENT_MS;
-    options.reconnect_ms = RECONNECT_MS;
-    return must_open_with(url, &options);
+    return must_open_with(url, OPTIONS(db, .connect_timeout_ms = CONNECT_MS,
+                                       .statement_timeout_ms = STATEMENT_MS,
+                                       .reconnect_ms = RECONNECT_MS));
 }
 
 static rowlock_table *describe(rowlock_db *db, const char *name, const char *const *columns)

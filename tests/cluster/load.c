@@ -28,15 +28,13 @@
  *   ROWLOCK_TEST_SLOWDOWN  a call may end so many times 3 s after its deadline
  *
  * There are 14 clients, 5 waiters and a holder of the queue, each a thread: exclusive locks under
- * a keeper (lease 4 s), guarded transfers, a fenced register (lease 1 s), jobs of `rowlock run`.
- */
+ * a keeper (lease 4 s), guarded transfers, a fenced register (lease 1 s), jobs of `rowlock run`. */
 #include "load.h"
 
 #include "judge.h"
 #include "quick.h"
 #include "raw.h"
 
-#include <signal.h>
 #include <sys/prctl.h>
 
 enum { TICK_MS = 20, COLLECT_MS = 60000, COLLECT_AT_ONCE = 500, SLACK_MS = 3000 };
@@ -242,7 +240,6 @@ static void child(char **argv)
 
 static void print_mark(void *context, const char *what, long long next_grant_ms)
 {
-    (void)context;
     printf("# %s: next grant after %lld ms\n", what, next_grant_ms);
 }
 

@@ -7,8 +7,6 @@
 
 #include "history.h"
 
-#include <stdatomic.h>
-
 enum {
     /* The lease of locks with a keeper, and of jobs. */
     TTL_MS = 4000,

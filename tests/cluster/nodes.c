@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where the nodes are; see nodes.h. No checks are here.
- */
+ * Where the nodes are; see nodes.h. No checks are here. */
 #include "nodes.h"
 
 #include "quick.h"

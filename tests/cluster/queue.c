@@ -6,8 +6,6 @@
 
 #include "quick.h"
 
-#include <pthread.h>
-
 enum {
     /* LOAD_TICKET_MS: so long may an outage last without costing a waiter its place. */
     TICKET_MS = 40000,
@@ -34,7 +32,6 @@ static struct queue {
 /* false: the load is over. */
 static bool invited(const struct client *c, int number, int *round)
 {
-    (void)c;
     pthread_mutex_lock(&queue.mutex);
     while (!queue.over && (queue.round == *round || queue.invited <= number))
         pthread_cond_wait(&queue.changed, &queue.mutex);
@@ -64,11 +61,8 @@ static int wait_in_rounds(void *argument)
     struct client *c = argument;
     int number = (int)(c - queue.waiters), round = 0;
     while (invited(c, number, &round)) {
-        rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-        options.ttl_ms = TTL_MS;
-        options.keeper = c->keeper;
-        options.wait_ms = WAIT_MS;
-        options.ticket_ms = ticket_ms();
+        rowlock_acquire_options options = *OPTIONS(acquire, .ttl_ms = TTL_MS, .keeper = c->keeper,
+                                                   .wait_ms = WAIT_MS, .ticket_ms = ticket_ms());
         char note[20];
         snprintf(note, sizeof note, "%d %d", round, number);
         options.note = note;
@@ -157,11 +151,8 @@ static int hold_in_rounds(void *argument)
 {
     struct client *c = argument;
     for (int round = 1; !c->load->over; round++) {
-        rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-        options.ttl_ms = TTL_MS;
-        options.keeper = c->keeper;
-        options.wait_ms = TTL_MS;
-        int result = acquire(c, &options);
+        int result =
+            acquire(c, OPTIONS(acquire, .ttl_ms = TTL_MS, .keeper = c->keeper, .wait_ms = TTL_MS));
         if (result != ROWLOCK_OK) {
             sleep_ms(LOOK_MS);
             continue;

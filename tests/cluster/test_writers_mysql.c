@@ -2,13 +2,11 @@
  *
  * Two nodes of one cluster that both take writes: Galera, or Group Replication in multi-primary mode. A row
  * lock is local to its node there, so what a transaction promises must show in the rows that it changes.
- * And what a node has not applied yet, a read on it does not see.
- */
+ * And what a node has not applied yet, a read on it does not see. */
 
 #include "nodes.h"
 #include "quick.h"
 #include "raw.h"
-#include "tap.h"
 
 enum { SHORT_MS = 200, TTL_MS = 30000, ROUNDS = 60, RACE_MS = 100 };
 
@@ -38,11 +36,8 @@ static void pair_close(struct pair *p)
 
 static int hold(rowlock_lock *lock, int permits, int64_t ttl_ms)
 {
-    rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-    options.permits = permits;
-    options.ttl_ms = ttl_ms;
-    options.wait_ms = slow_ms(10000);
-    return rowlock_acquire(lock, &options);
+    return rowlock_acquire(
+        lock, OPTIONS(acquire, .permits = permits, .ttl_ms = ttl_ms, .wait_ms = slow_ms(10000)));
 }
 
 /* What the busy node commits from now on reaches the others later: they have much else to do before. */
@@ -98,7 +93,7 @@ static int prove_by_hand(struct pair *p)
 /* The lease of a holder on node 1 has run out. A rival is granted the lock on node 2. */
 static void too_late(const char *name, int permits, int (*prove)(struct pair *p), const char *what)
 {
-    struct pair p = pair_open(name);
+    CLOSED_BY(pair_close) struct pair p = pair_open(name);
     tap_is_int(hold(p.lock, permits, SHORT_MS), ROWLOCK_OK, "%s: a lock is held on node 1", what);
     sleep_ms(SHORT_MS + 100);
     make_lag_behind(node[1]);
@@ -109,7 +104,6 @@ static void too_late(const char *name, int permits, int (*prove)(struct pair *p)
                    "which shows the resource its token");
     tap_ok(!commits(&p, "UPDATE cluster_money SET cents = cents - 100 WHERE id = 1", prove),
            "%s: the holder's transaction does not commit after that", what);
-    pair_close(&p);
 }
 
 /* The rival's grant and the holder's commit meet at some moment. */
@@ -165,7 +159,7 @@ static bool overtakes(struct pair *p, int *committed)
 
 static void races(void)
 {
-    struct pair p = pair_open("race");
+    CLOSED_BY(pair_close) struct pair p = pair_open("race");
     int committed = 0, overtaken = 0;
     for (int i = 0; i < ROUNDS; i++)
         overtaken += overtakes(&p, &committed);
@@ -173,13 +167,12 @@ static void races(void)
                "no commit of %d rounds comes after a grant that its guard was to keep out", ROUNDS);
     tap_ok(committed > 0, "%d were committed before it", committed);
     tap_is_int(unclear, 0, "and each guard says clearly whether the transaction is over");
-    pair_close(&p);
 }
 
 /* Two transactions on two nodes acquire the same lock, and commit. */
 static void two_grants(void)
 {
-    struct pair p = pair_open("tx");
+    CLOSED_BY(pair_close) struct pair p = pair_open("tx");
     void *session = raw_mysql.open(node[1]);
     rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
     char why_not[300];
@@ -201,13 +194,12 @@ static void two_grants(void)
     rowlock_lock_close(other);
     rowlock_db_close(tx);
     raw_mysql.close(session);
-    pair_close(&p);
 }
 
 /* Two guarded transactions of a shared lock: the second one's commit may be refused, and then it is told. */
 static void two_guards(void)
 {
-    struct pair p = pair_open("shared");
+    CLOSED_BY(pair_close) struct pair p = pair_open("shared");
     void *session = raw_mysql.open(node[1]);
     char why_not[300] = "";
     tap_is_int(hold(p.lock, ROWLOCK_SHARED, TTL_MS), ROWLOCK_OK, "a shared lock is held on node 1");
@@ -227,7 +219,6 @@ static void two_guards(void)
     tap_ok(raw_mysql.run(session, "COMMIT", why_not, sizeof why_not), "and commits");
     rowlock_db_close(tx);
     raw_mysql.close(session);
-    pair_close(&p);
 }
 
 /* A session on node 2. If causal, a read in it waits for what is committed elsewhere, for so long. */

@@ -3,12 +3,10 @@
  * Nodes that answer, but cannot commit: not ready, not ONLINE, without a majority. In a list of hosts the next
  * one is taken, and check tells. The last one leaves the group in two parts, so nothing comes after it.
  */
-#include <signal.h>
 
 #include "nodes.h"
 #include "quick.h"
 #include "raw.h"
-#include "tap.h"
 
 enum { HANDLES = 8, TTL_MS = 30000, PATIENCE_MS = 60000 };
 
@@ -51,14 +49,13 @@ static void passed_over(const char *what)
     char name[60];
     int found = 0;
     for (int i = 0; i < HANDLES; i++) {
-        rowlock_db *db = NULL;
+        OWNED(db) rowlock_db *db = NULL;
         rowlock_error err = ROWLOCK_ERROR_INIT;
         snprintf(name, sizeof name, "%s %d", what, i);
         if (rowlock_db_open(list, NULL, &db, &err) != ROWLOCK_OK)
             tap_note("%s", err.text);
         else
             found += granted(db, name) == ROWLOCK_OK;
-        rowlock_db_close(db);
     }
     tap_is_int(found, HANDLES, "node 1 is %s: each of %d handles takes the next of the list", what,
                HANDLES);
@@ -125,7 +122,6 @@ static int write_price(rowlock_table *prices, int id)
 
 static int write_and_be_cut_off(void *context, const rowlock_attempt *attempt)
 {
-    (void)attempt;
     const int result = write_price(context, 1);
     if (result != ROWLOCK_OK)
         return result;
@@ -191,9 +187,7 @@ static pid_t pid_of_node_3(void)
 static void without_majority(void)
 {
     const pid_t frozen = pid_of_node_3();
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    options.statement_timeout_ms = slow_ms(2000);
-    rowlock_db *db = must_open_with(list, &options);
+    rowlock_db *db = must_open_with(list, OPTIONS(db, .statement_timeout_ms = slow_ms(2000)));
     db_exec(&raw_mysql, node[1], "STOP GROUP_REPLICATION");
     db_exec(&raw_mysql, node[1], "SET GLOBAL group_replication_bootstrap_group = ON");
     db_exec(&raw_mysql, node[1], "START GROUP_REPLICATION");

@@ -60,17 +60,13 @@ int rows_of(const struct contract *c, const char *name)
 
 void is_rows(const struct contract *c, const char *name, int wanted, const char *text)
 {
-    /* Time: a quorum answers before the last member has. What it does then must not change the
-     * rows. Without this wait a fault may be missed, and none is reported. */
-    if (getenv("ROWLOCK_TEST_QUORUM"))
+    if (getenv("ROWLOCK_TEST_QUORUM")) {
+        /* Time: a quorum answers before the last member has. What it does then must not change the
+         * rows. Without this wait a fault may be missed, and none is reported. */
         sleep_ms(slow_ms(50));
-    int rows = rows_of(c, name);
-    if (getenv("ROWLOCK_TEST_QUORUM"))
-        for (int64_t end_ms = clock_ms() + slow_ms(20000); rows != wanted && clock_ms() < end_ms;) {
-            sleep_ms(10);
-            rows = rows_of(c, name);
-        }
-    tap_is_int(rows, wanted, "%s", text);
+        (void)EVENTUALLY(rows_of(c, name) == wanted);
+    }
+    tap_is_int(rows_of(c, name), wanted, "%s", text);
 }
 
 void end_lease(const struct contract *c, const rowlock_lock *lock)
@@ -101,16 +97,14 @@ bool somebody_waits(const struct contract *c)
 void kill_session(const struct contract *c, void *session)
 {
     bool mysql = is_mysql(c);
-    int64_t until = clock_ms() + slow_ms(60000);
     long long id =
         raw_int(c->raw, session, mysql ? "SELECT CONNECTION_ID()" : "SELECT pg_backend_pid()");
     db_exec(c->raw, c->url, mysql ? "KILL %lld" : "SELECT pg_terminate_backend(%lld)", id);
-    while (db_int(c->raw, c->url,
-                  mysql ? "SELECT count(*) FROM information_schema.processlist WHERE id = %lld"
-                        : "SELECT count(*) FROM pg_stat_activity WHERE pid = %lld",
-                  id) != 0 &&
-           clock_ms() < until)
-        sleep_ms(2);
+    (void)EVENTUALLY(
+        db_int(c->raw, c->url,
+               mysql ? "SELECT count(*) FROM information_schema.processlist WHERE id = %lld"
+                     : "SELECT count(*) FROM pg_stat_activity WHERE pid = %lld",
+               id) == 0);
 }
 
 bool is_sqlite(const struct contract *c)

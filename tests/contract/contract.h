@@ -6,10 +6,8 @@
 #ifndef CONTRACT_H
 #define CONTRACT_H
 
-#include "public.h"
 #include "quick.h"
 #include "raw.h"
-#include "tap.h"
 
 struct contract {
     /* raw->name */

@@ -5,8 +5,6 @@
 #include "crowd.h"
 #include "lock/queue.h"
 
-#include <stdarg.h>
-
 /* ---- guests */
 
 static void invite(struct guest *g, const struct contract *c, rowlock_db *db, const char *name)
@@ -167,11 +165,6 @@ void leave_ticket(const struct contract *c, const char *name, long long ticket,
             "INSERT INTO rowlock_waiters (name, ticket, request, permits, owner, since, expires) "
             "VALUES ('%s', %lld, %lld, 0, 'somebody', 1, %lld)",
             name, ticket, 1000000 + ticket, expires_us);
-}
-
-bool comes_true(bool (*is_so)(void *context), void *context)
-{
-    return EVENTUALLY(is_so(context));
 }
 
 /* ---- wake-ups */

@@ -7,8 +7,6 @@
 
 #include "contract.h"
 
-#include <stdatomic.h>
-
 enum { HELD_MS = 600000 };
 
 /* A client in a thread while it waits. Other threads do not use its handles meanwhile. */
@@ -66,8 +64,6 @@ long long ticket_of(const struct guest *g);
 void leave_ticket(const struct contract *c, const char *name, long long ticket,
                   long long expires_us);
 long long wall_clock_us(void);
-/* waits a long time for it */
-bool comes_true(bool (*is_so)(void *context), void *context);
 
 /* The pause between two polls of every waiter of this program, from its next pause on. 0: as usual.
  * ONLY_WAKEUPS: a waiter whose lease and ticket last HELD_MS looks again only when it is woken. A

@@ -4,8 +4,6 @@
  * There is a program for each part, so that parts run side by side. The tests are in the other files of this folder. */
 #include "contract.h"
 
-#include <errno.h>
-
 #include "each.h"
 
 static const char *const postgres_written[] = {

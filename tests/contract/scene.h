@@ -37,6 +37,7 @@ void scene_drop_table(const struct contract *c);
 struct scene scene_open(const struct contract *c, const char *isolation, const char *name,
                         bool shared);
 void scene_close(struct scene *s);
+#define owned_scene_ends scene_close
 
 /* The isolation levels of a database, NULL after the last. The first one has the newest
  * snapshots. */

@@ -5,8 +5,6 @@
 #include "tables.h"
 #include "scene.h"
 
-#include <stdarg.h>
-
 const char *const op_names[] = {"update", "touch", "expect", "insert", "remove"};
 
 struct site site_open(const struct contract *c)

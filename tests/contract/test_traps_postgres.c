@@ -206,13 +206,6 @@ static void each_step(const struct contract *c)
 
 /* ---- what the other subjects do not reach, or not soon */
 
-static bool heartbeats(void *context)
-{
-    const struct contract *c = context;
-    return db_int(c->raw, c->url, "SELECT max(renewals) FROM rowlock_locks WHERE name = 'kept'") >
-           0;
-}
-
 static void keeper(const struct contract *c)
 {
     OWNED(keeper) rowlock_keeper *keeper = NULL;
@@ -221,22 +214,22 @@ static void keeper(const struct contract *c)
     tap_is_int(rowlock_keeper_open(db, &keeper), ROWLOCK_OK, "a keeper");
     is_result(db, rowlock_acquire(lock, OPTIONS(acquire, .keeper = keeper, .ttl_ms = 1500)),
               ROWLOCK_OK, "keeps a lock");
-    tap_ok(comes_true(heartbeats, (void *)c), "and renews it");
+    tap_ok(EVENTUALLY(db_int(c->raw, c->url,
+                             "SELECT max(renewals) FROM rowlock_locks WHERE name = 'kept'") > 0),
+           "and renews it");
 }
 
 static void transaction(const struct contract *c, const char *isolation)
 {
-    struct scene s = scene_open(c, isolation, "traps", true);
+    OWNED(scene) struct scene s = scene_open(c, isolation, "traps", true);
     scene_hold(&s);
     scene_begin(&s);
     scene_guard(&s, ROWLOCK_OK, "a guard");
     is_result(s.tx, rowlock_fence(s.tx, "resource", 1), ROWLOCK_OK, "a fence");
     is_result(s.tx, rowlock_tx_release(s.lock, s.tx), ROWLOCK_OK, "a release inside");
-    rowlock_lock *inside = must_lock(s.tx, "inside");
+    OWNED(lock) rowlock_lock *inside = must_lock(s.tx, "inside");
     is_result(s.tx, rowlock_tx_acquire(inside, s.tx, NULL), ROWLOCK_OK, "a grant inside");
     scene_run(&s, "COMMIT");
-    rowlock_lock_close(inside);
-    scene_close(&s);
 }
 
 static rowlock_lock *lock_of(rowlock_db *db, const char *name, int32_t permits, int want)
@@ -357,14 +350,12 @@ static void one_key(const struct contract *c, const char *type, const char *vers
 
 static int raise_n(void *context, const rowlock_row *row, rowlock_value *values)
 {
-    (void)context, (void)row;
     values[0] = rowlock_int(values[0].number + 1);
     return 0;
 }
 
 static int ignore_row(void *context, size_t index, const rowlock_row *row)
 {
-    (void)context, (void)index, (void)row;
     return 0;
 }
 

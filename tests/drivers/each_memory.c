@@ -4,7 +4,6 @@
 #include "memory.h"
 #include "fail_alloc.h"
 #include "each.h"
-#include "tap.h"
 
 enum { FAR_TOO_OFTEN = 1000, FIRST = 6, EVERY = 7 };
 

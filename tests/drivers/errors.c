@@ -73,14 +73,12 @@ static void unreachable(const struct contract *c)
     /* The kernel takes the connection, but no server ever answers. */
     struct sockaddr_in address = {.sin_family = AF_INET};
     socklen_t size = sizeof address;
-    char host_port[40];
     int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     if (bind(listener, (struct sockaddr *)&address, size) != 0 || listen(listener, 5) != 0 ||
         getsockname(listener, (struct sockaddr *)&address, &size) != 0)
         abort();
-    snprintf(host_port, sizeof host_port, "127.0.0.1:%d", ntohs(address.sin_port));
-    url = url_to(c, NULL, host_port, "x");
+    url = url_to(c, NULL, textf("127.0.0.1:%d", ntohs(address.sin_port)), "x");
     int64_t begin = clock_ms();
     is_refused_with(url, ROWLOCK_ECONN, "127.0.0.1", "a server that never answers is named");
     int64_t took = clock_ms() - begin;
@@ -114,14 +112,12 @@ static void not_let_in(const struct contract *c)
         c->raw->run(session, "DROP ROLE IF EXISTS rowlock_nobody", ignored, sizeof ignored);
         raw_run(c->raw, session, "CREATE ROLE rowlock_nobody LOGIN");
         url = url_to(c, "rowlock_nobody", NULL, NULL);
-        rowlock_db *db = must_open(url);
-        rowlock_lock *lock = must_lock(db, "nobody's");
+        OWNED(db) rowlock_db *db = must_open(url);
+        OWNED(lock) rowlock_lock *lock = must_lock(db, "nobody's");
         is_result(db, try_lock(lock, TTL_MS), ROWLOCK_EDENIED,
                   "a user without rights on the tables is denied");
         const rowlock_error *told = rowlock_db_error(db);
         tap_is_str(told->sqlstate, "42501", "the server's state is told");
-        rowlock_lock_close(lock);
-        rowlock_db_close(db);
         free(url);
     }
     raw_run(c->raw, session, "DROP %s rowlock_nobody", is_mysql(c) ? "USER" : "ROLE");

@@ -4,14 +4,7 @@
  * tables and a proxy of its own, since some operations concern all names of an installation. */
 #include "loss.h"
 
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "core/db.h"
-#include "quick.h"
-#include "tap.h"
 
 enum { GRACE_MS = 3000, RECONNECT_MS = 8000, GENEROUS_MS = 30000 };
 
@@ -27,7 +20,7 @@ int64_t loss_deadline_ms(const struct loss *l)
     return stretched(l, strcmp(l->raw->name, "mysql") == 0 ? 1000 : 500);
 }
 
-int64_t loss_delay_ms(const struct loss *l)
+static int64_t loss_delay_ms(const struct loss *l)
 {
     return loss_deadline_ms(l) * 3 / 2;
 }
@@ -42,12 +35,13 @@ bool loss_is_cut(enum loss_way way)
     return way == REQUEST_CUT || way == ANSWER_CUT;
 }
 
-bool loss_can_end(const struct loss *l)
+/* The old session can be ended. Not in MySQL, which tells a session by its port: the proxy's. */
+static bool loss_can_end(const struct loss *l)
 {
     return l->way != REQUEST_LATE_POOLED && strcmp(l->raw->name, "mysql") != 0;
 }
 
-struct fault loss_fault(const struct loss *l)
+static struct fault loss_fault(const struct loss *l)
 {
     bool cut = loss_is_cut(l->way);
     bool swallowed = l->way == REQUEST_SWALLOWED || l->way == ANSWER_SWALLOWED;
@@ -103,12 +97,17 @@ void loss_arm(struct loss *l)
     faultproxy_arm(l->proxy, l->nth, loss_fault(l));
 }
 
-bool loss_disarm(struct loss *l)
+void loss_disarm(struct loss *l)
 {
-    bool fired = faultproxy_fired(l->proxy);
+    l->fired = faultproxy_fired(l->proxy);
     l->requests = faultproxy_round_trips(l->proxy);
     faultproxy_arm(l->proxy, 0, loss_fault(l));
-    return fired;
+}
+
+int loss_ended(struct loss *l, int said)
+{
+    loss_disarm(l);
+    return said;
 }
 
 /* Time: the proxy delays by the real clock, since some moment between arming and now. On a machine
@@ -146,19 +145,19 @@ static void check_duration(const struct loss *l)
     loss_ok(l, took_ms < longest_ms, "it takes no longer than it may, %lld ms", (long long)took_ms);
 }
 
-bool loss_said(const struct loss *l, const rowlock_db *db, bool fired, int said, int want)
+bool loss_said(const struct loss *l, const rowlock_db *db, int said, int want)
 {
     check_duration(l);
-    if (!fired || l->mode != NOT_RECONNECTING)
+    if (!l->fired || l->mode != NOT_RECONNECTING)
         return loss_result(l, db, said, want, "it is done");
     return loss_ok(l, said == ROWLOCK_ECONN || said == ROWLOCK_EUNCERTAIN,
                    "%s tells that it is lost", rowlock_result_name(said));
 }
 
-void loss_read_said(const struct loss *l, const rowlock_db *db, bool fired, int said)
+void loss_read_said(const struct loss *l, const rowlock_db *db, int said)
 {
     check_duration(l);
-    bool lost = fired && l->mode == NOT_RECONNECTING;
+    bool lost = l->fired && l->mode == NOT_RECONNECTING;
     loss_result(l, db, said, lost ? ROWLOCK_ECONN : ROWLOCK_OK, "a read is never uncertain");
 }
 
@@ -177,6 +176,13 @@ long long loss_token(const struct loss *l)
 {
     return raw_int(l->raw, l->session,
                    "SELECT coalesce(max(token), 0) FROM %stokens WHERE name = '%s'", l->prefix,
+                   l->name);
+}
+
+long long loss_seen(const struct loss *l)
+{
+    return raw_int(l->raw, l->session,
+                   "SELECT coalesce(max(token), 0) FROM %sfences WHERE resource = '%s'", l->prefix,
                    l->name);
 }
 

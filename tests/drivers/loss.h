@@ -6,13 +6,9 @@
 #ifndef LOSS_H
 #define LOSS_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "faultproxy.h"
 #include "quick.h"
 #include "raw.h"
-#include "tap.h"
 
 enum loss_way {
     REQUEST_CUT, /* before the server saw it */
@@ -53,25 +49,28 @@ struct loss {
     enum loss_mode mode;
     int nth; /* request from when it is armed; 0: nothing is lost */
     int requests; /* that were made while it was armed */
+    bool fired; /* something was lost */
     int patience; /* time limits are that many times as long; 0: once */
     int64_t armed_ms;
     char text[120]; /* all of that, for people */
     char name[60]; /* of a lock that was never used before */
 };
 
-/* An operation loses what the case says, and checks. False if nothing was lost. */
+/* An operation loses what the case says, and checks. */
 struct operation {
     const char *what;
-    bool (*lose)(struct loss *l);
-    bool reconnects; /* also in the modes that reconnect */
-    bool connects; /* also with a connection that is gone, in all ways and not only by cuts */
-    bool pools; /* also where the old session cannot be ended */
-    bool many; /* requests: waiting for each of them is done in one mode only */
-    bool varies; /* how many requests it makes depends on the time */
-    bool alike; /* are its requests */
+    void (*lose)(struct loss *l);
+    enum {
+        RECONNECTS = 1, /* also in the modes that reconnect */
+        CONNECTS = 2, /* also with a connection that is gone, in all ways and not only by cuts */
+        POOLS = 4, /* also where the old session cannot be ended */
+        MANY = 8, /* requests: waiting for each of them is done in one mode only */
+        VARIES = 16, /* how many requests it makes depends on the time */
+        ALIKE = 32, /* are its requests */
+        ONCE = 64, /* not a matter of requests: in one way and mode */
+        CUTS = 128 /* only cuts, on a connection that stands */
+    } is;
     int most; /* requests that differ; 0: all do */
-    bool once; /* not a matter of requests: in one way and mode */
-    bool cuts; /* only cuts, on a connection that stands */
 };
 /* Each ends with .lose NULL. */
 extern const struct operation lost_lock_operations[], lost_admin_operations[], lost_tx_operations[],
@@ -87,10 +86,8 @@ void loss_tear_down(struct loss *l);
 /* Two leases that are never over before the case is. */
 enum { TTL_MS = 120000, LONG_TTL_MS = 600000, OPENING_MS = 60000 };
 
-/* The time limit of a statement and of connecting, and after how long what is late arrives. */
+/* The time limit of a statement and of connecting. */
 int64_t loss_deadline_ms(const struct loss *l);
-int64_t loss_delay_ms(const struct loss *l);
-struct fault loss_fault(const struct loss *l);
 
 rowlock_db_options loss_options(const struct loss *l);
 /* A slow machine may miss a deadline of these options, and tries again. */
@@ -98,15 +95,16 @@ rowlock_db *loss_open_at(const char *url, const rowlock_db_options *options);
 rowlock_db *loss_open(struct loss *l); /* through the proxy */
 rowlock_lock *loss_hold(struct loss *l, rowlock_db *db); /* the case's lock, for LONG_TTL_MS */
 
+/* Its result is that of the call, during which the loss is armed. */
+#define LOSING(l, call) (loss_arm(l), loss_ended(l, call))
+int loss_ended(struct loss *l, int said);
 void loss_arm(struct loss *l);
-bool loss_disarm(struct loss *l); /* did it happen? */
+void loss_disarm(struct loss *l);
 
 /* Until what is late has arrived and was carried out. */
 void loss_pass(const struct loss *l);
 /* The same, if what we do about it comes after that. */
 void loss_pass_before(const struct loss *l);
-/* The old session can be ended. Not in MySQL, which tells a session by its port: the proxy's. */
-bool loss_can_end(const struct loss *l);
 bool loss_is_late(const struct loss *l); /* a request is under way for long */
 bool loss_is_cut(enum loss_way way); /* which is noticed without a deadline */
 
@@ -117,14 +115,16 @@ bool loss_is_cut(enum loss_way way); /* which is noticed without a deadline */
 bool loss_result(const struct loss *l, const rowlock_db *db, int got, int want, const char *what);
 /* What the call said while it was armed: want if nothing was lost or it could reconnect, ECONN or
  * EUNCERTAIN if not. Also that it did not take too long. */
-bool loss_said(const struct loss *l, const rowlock_db *db, bool fired, int said, int want);
+bool loss_said(const struct loss *l, const rowlock_db *db, int said, int want);
 /* A plain read is never uncertain. */
-void loss_read_said(const struct loss *l, const rowlock_db *db, bool fired, int said);
+void loss_read_said(const struct loss *l, const rowlock_db *db, int said);
 
 /* What the tables say of the case's name. */
 long long loss_rows(const struct loss *l);
 long long loss_floor(const struct loss *l);
 long long loss_token(const struct loss *l); /* of its counter; 0: it has none */
+/* The newest token that a fence of the case's name has seen. */
+long long loss_seen(const struct loss *l);
 long long loss_next_token(const struct loss *l);
 long long loss_column(const struct loss *l, const char *column);
 /* The lease as the database sees it, in milliseconds, not rounded up. */

@@ -3,7 +3,6 @@
  * A walk through the library while something fails; see memory.h. */
 #include "memory.h"
 #include "quick.h"
-#include "tap.h"
 
 enum { WALKED, EXPIRED, LOCKS };
 static const char *const names[LOCKS] = {"walked", "expired"};
@@ -20,66 +19,15 @@ struct walk {
     int64_t deadline_ms; /* of a statement; 0: that of the library */
 };
 
-/* What is walked through. Between steps time goes by: a lease ends, or another client comes. */
-enum verb {
-    OPEN,
-    INSTALL,
-    UPGRADE,
-    OPEN_LOCK,
-    ACQUIRE,
-    ACQUIRE_ALL,
-    RENEW,
-    VERIFY,
-    LIST,
-    CHECK,
-    LAST,
-    LIST_WAITERS,
-    RELEASE,
-    RELEASE_BROKEN,
-    RELEASE_SWEPT,
-    BREAK,
-    SWEEP,
-    THEN_EXPIRE,
-    THEN_SOMEBODY_HOLDS
-};
-static const struct step {
+/* Between steps time goes by: a lease ends, or another client comes. Such a step has no name. */
+struct step {
     const char *what;
-    enum verb verb;
+    int (*call)(struct walk *w, const struct step *step);
     int lock, permits;
     int64_t wait_ms;
-} steps[] = {
-    {"open", OPEN, 0, 0, 0},
-    {"install", INSTALL, 0, 0, 0},
-    {"upgrade", UPGRADE, 0, 0, 0},
-    {"open a lock", OPEN_LOCK, WALKED, 0, 0},
-    {"open another", OPEN_LOCK, EXPIRED, 0, 0},
-    {"acquire", ACQUIRE, WALKED, 0, 0},
-    {"acquire another", ACQUIRE, EXPIRED, 0, 0},
-    {NULL, THEN_EXPIRE, 0, 0, 0},
-    {"renew", RENEW, WALKED, 0, 0},
-    {"verify", VERIFY, WALKED, 0, 0},
-    {"list", LIST, 0, 0, 0},
-    {"check", CHECK, 0, 0, 0},
-    {"last grant", LAST, WALKED, 0, 0},
-    {"release", RELEASE, WALKED, 0, 0},
-    {"acquire again", ACQUIRE, WALKED, 0, 0},
-    {"break", BREAK, WALKED, 0, 0},
-    {"release what was broken", RELEASE_BROKEN, WALKED, 0, 0},
-    {"sweep", SWEEP, 0, 0, 0},
-    {"release what was swept", RELEASE_SWEPT, EXPIRED, 0, 0},
-    {"acquire shared", ACQUIRE, EXPIRED, ROWLOCK_SHARED, 0},
-    {"release shared", RELEASE, EXPIRED, 0, 0},
-    {"acquire several", ACQUIRE_ALL, 0, 0, 0},
-    {"release one", RELEASE, WALKED, 0, 0},
-    {"release the other", RELEASE, EXPIRED, 0, 0},
-    {NULL, THEN_SOMEBODY_HOLDS, 0, 0, 0},
-    {"wait", ACQUIRE, EXPIRED, 0, 20000},
-    {"list waiters", LIST_WAITERS, 0, 0, 0},
-    {"release what was waited for", RELEASE, EXPIRED, 0, 0},
-    {"acquire for close", ACQUIRE, WALKED, 0, 0},
 };
 
-static int open_db(struct walk *w)
+static int open_db(struct walk *w, const struct step *step)
 {
     rowlock_error err = ROWLOCK_ERROR_INIT;
     rowlock_db_options options =
@@ -89,20 +37,13 @@ static int open_db(struct walk *w)
     return err.code == result ? result : ROWLOCK_ESERVER;
 }
 
-static int acquire(rowlock_lock *lock, const struct step *step)
-{
-    return rowlock_acquire(lock, OPTIONS(acquire, .permits = step->permits, .ttl_ms = 60000,
-                                         .wait_ms = step->wait_ms, .ticket_ms = 1000));
-}
-
-static int list(rowlock_db *db)
+static int list(struct walk *w, const struct step *step)
 {
     int listed = 0;
-    int result = rowlock_list(db, NULL, count_grant, &listed);
+    int result = rowlock_list(w->db, NULL, count_grant, &listed);
     return result == ROWLOCK_OK && listed != LOCKS ? ROWLOCK_ESERVER : result;
 }
 
-/* A sweep passes over what an attempt of its own, whose answer was lost, may still have locked. */
 static int release_lost(rowlock_lock *lock, bool may_stand)
 {
     int result = rowlock_release(lock);
@@ -111,47 +52,80 @@ static int release_lost(rowlock_lock *lock, bool may_stand)
                                                 : result;
 }
 
-static int call(struct walk *w, const struct step *step)
+static int expire(struct walk *w, const struct step *step)
 {
-    rowlock_lock *lock = w->lock[step->lock];
-    switch (step->verb) {
-    case OPEN:
-        return open_db(w);
-    case INSTALL:
-        return rowlock_install(w->db);
-    case UPGRADE: /* of nothing, on a borrowed connection */
-        return w->session ? ROWLOCK_OK : rowlock_upgrade(w->db, NULL);
-    case OPEN_LOCK:
-        return rowlock_lock_open(w->db, names[step->lock], &w->lock[step->lock]);
-    case ACQUIRE:
-        return acquire(lock, step);
-    case ACQUIRE_ALL:
-        return rowlock_acquire_all(w->lock, LOCKS, NULL, NULL);
-    case RENEW:
-        return rowlock_renew(lock, 0);
-    case VERIFY:
-        return rowlock_verify(lock);
-    case LIST:
-        return list(w->db);
-    case CHECK:
-        return rowlock_check(w->db, NULL, NULL, NULL);
-    case LAST:
-        return rowlock_last_grant(w->db, names[step->lock], NULL, NULL);
-    case LIST_WAITERS:
-        return rowlock_list_waiters(w->db, NULL, ignore_waiter, NULL);
-    case RELEASE:
-        return rowlock_release(lock);
-    case RELEASE_BROKEN:
-    case RELEASE_SWEPT:
-        return release_lost(lock, step->verb == RELEASE_SWEPT);
-    case BREAK:
-        return rowlock_break(w->db, names[step->lock], 0, NULL);
-    case SWEEP:
-        return rowlock_sweep(w->db, NULL, NULL);
-    default:
-        abort();
-    }
+    db_exec(w->raw, w->url, "UPDATE walk_locks SET expires = 1 WHERE name = 'expired'");
+    return ROWLOCK_OK;
 }
+
+/* Gone by itself in a moment. To wait takes longer than all else: once something has failed
+ * before, and was done again, there is no need to wait. */
+static int hold_for_a_moment(struct walk *w, const struct step *step)
+{
+    if (w->faulty->asked() < w->nth)
+        db_exec(w->raw, w->url,
+                "INSERT INTO walk_locks (name, slot, permits, owner, token, request, acquired, "
+                "expires, ttl) VALUES ('expired', 0, 0, 'somebody', 1, 1, 1, %s + 30000, 1)",
+                w->raw->clock);
+    return ROWLOCK_OK;
+}
+
+#define CALL(name, result)                                   \
+    static int name(struct walk *w, const struct step *step) \
+    {                                                        \
+        return result;                                       \
+    }
+CALL(install, rowlock_install(w->db))
+/* Of nothing, on a borrowed connection. */
+CALL(upgrade, w->session ? ROWLOCK_OK : rowlock_upgrade(w->db, NULL))
+CALL(open_lock, rowlock_lock_open(w->db, names[step->lock], &w->lock[step->lock]))
+CALL(acquire, rowlock_acquire(w->lock[step->lock],
+                              OPTIONS(acquire, .permits = step->permits, .ttl_ms = 60000,
+                                      .wait_ms = step->wait_ms, .ticket_ms = 1000)))
+CALL(acquire_all, rowlock_acquire_all(w->lock, LOCKS, NULL, NULL))
+CALL(renew, rowlock_renew(w->lock[step->lock], 0))
+CALL(verify, rowlock_verify(w->lock[step->lock]))
+CALL(check, rowlock_check(w->db, NULL, NULL, NULL))
+CALL(last_grant, rowlock_last_grant(w->db, names[step->lock], NULL, NULL))
+CALL(list_waiters, rowlock_list_waiters(w->db, NULL, ignore_waiter, NULL))
+CALL(release, rowlock_release(w->lock[step->lock]))
+CALL(release_broken, release_lost(w->lock[step->lock], false))
+/* A sweep passes over what an attempt of its own, whose answer was lost, may still have locked. */
+CALL(release_swept, release_lost(w->lock[step->lock], true))
+CALL(break_lock, rowlock_break(w->db, names[step->lock], 0, NULL))
+CALL(sweep, rowlock_sweep(w->db, NULL, NULL))
+
+static const struct step steps[] = {
+    {"open", open_db, 0, 0, 0},
+    {"install", install, 0, 0, 0},
+    {"upgrade", upgrade, 0, 0, 0},
+    {"open a lock", open_lock, WALKED, 0, 0},
+    {"open another", open_lock, EXPIRED, 0, 0},
+    {"acquire", acquire, WALKED, 0, 0},
+    {"acquire another", acquire, EXPIRED, 0, 0},
+    {NULL, expire, 0, 0, 0},
+    {"renew", renew, WALKED, 0, 0},
+    {"verify", verify, WALKED, 0, 0},
+    {"list", list, 0, 0, 0},
+    {"check", check, 0, 0, 0},
+    {"last grant", last_grant, WALKED, 0, 0},
+    {"release", release, WALKED, 0, 0},
+    {"acquire again", acquire, WALKED, 0, 0},
+    {"break", break_lock, WALKED, 0, 0},
+    {"release what was broken", release_broken, WALKED, 0, 0},
+    {"sweep", sweep, 0, 0, 0},
+    {"release what was swept", release_swept, EXPIRED, 0, 0},
+    {"acquire shared", acquire, EXPIRED, ROWLOCK_SHARED, 0},
+    {"release shared", release, EXPIRED, 0, 0},
+    {"acquire several", acquire_all, 0, 0, 0},
+    {"release one", release, WALKED, 0, 0},
+    {"release the other", release, EXPIRED, 0, 0},
+    {NULL, hold_for_a_moment, 0, 0, 0},
+    {"wait", acquire, EXPIRED, 0, 20000},
+    {"list waiters", list_waiters, 0, 0, 0},
+    {"release what was waited for", release, EXPIRED, 0, 0},
+    {"acquire for close", acquire, WALKED, 0, 0},
+};
 
 static bool is_clean(const struct walk *w, int result)
 {
@@ -175,7 +149,7 @@ static void turn(const struct walk *w, bool on)
 static int run(struct walk *w, const struct step *step)
 {
     turn(w, true);
-    int result = call(w, step);
+    int result = step->call(w, step);
     turn(w, false);
     return result;
 }
@@ -198,26 +172,13 @@ static bool take(struct walk *w, const struct step *step)
     return w->good = false;
 }
 
-/* Gone by itself in a moment. To wait takes longer than all else: once something has failed
- * before, and was done again, there is no need to wait. */
-static void hold_for_a_moment(struct walk *w)
-{
-    if (w->faulty->asked() < w->nth)
-        db_exec(w->raw, w->url,
-                "INSERT INTO walk_locks (name, slot, permits, owner, token, request, acquired, "
-                "expires, ttl) VALUES ('expired', 0, 0, 'somebody', 1, 1, 1, %s + 30000, 1)",
-                w->raw->clock);
-}
-
 /* What cannot be done ends the walk, but for the last step: closing has something to release. */
 static void take_all(struct walk *w)
 {
     enum { STEPS = COUNT(steps) };
     for (int i = 0; i < STEPS; i++) {
-        if (steps[i].verb == THEN_EXPIRE)
-            db_exec(w->raw, w->url, "UPDATE walk_locks SET expires = 1 WHERE name = 'expired'");
-        else if (steps[i].verb == THEN_SOMEBODY_HOLDS)
-            hold_for_a_moment(w);
+        if (!steps[i].what)
+            steps[i].call(w, &steps[i]);
         else if (!take(w, &steps[i]))
             i = w->lock[EXPIRED] && i < STEPS - 2 ? STEPS - 2 : STEPS;
     }

@@ -7,12 +7,9 @@
  *
  * Most of the time is spent waiting for deadlines, so many workers walk at the same time. Each has
  * tables and a proxy of its own, since some operations concern all names of an installation. */
-#include <stdatomic.h>
 
 #include "each.h"
 #include "loss.h"
-#include "quick.h"
-#include "tap.h"
 
 enum { WORKERS_MAX = 50, REQUESTS_MAX = 60, JOBS_MAX = 4000 };
 /* What a slow machine gets. */
@@ -59,7 +56,6 @@ static struct {
 /* Notes when a thread that slept for a moment did not go on in time. */
 static int watch_machine(void *unused)
 {
-    (void)unused;
     while (!all.over) {
         int64_t begin_ms = clock_ms();
         sleep_ms(MOMENT_MS);
@@ -86,7 +82,8 @@ static bool lose(struct loss *l, const struct job *job)
         snprintf(l->name, sizeof l->name, "%s%s %d", l->prefix, l->what, ++l->serial);
         tap_hold();
         faultproxy_slowest_us(l->proxy);
-        bool fired = job->operation->lose(l);
+        job->operation->lose(l);
+        bool fired = l->fired;
         if (l->nth == 1)
             loss_ok(l, fired, "that came to pass");
         loss_pass(l);
@@ -137,21 +134,21 @@ static bool is_wanted(const struct operation *o, enum loss_way way, enum loss_mo
 {
     bool cut = loss_is_cut(way);
     bool swallowed = way == REQUEST_SWALLOWED || way == ANSWER_SWALLOWED;
-    if (o->once)
+    if (o->is & ONCE)
         return mode == NOT_RECONNECTING && way == REQUEST_SWALLOWED;
-    if (o->cuts)
+    if (o->is & CUTS)
         return cut && mode != CONNECTING;
     if (way == REQUEST_LATE_POOLED)
-        return o->pools && strcmp(all.raw->name, "mysql") != 0 && mode != CONNECTING &&
-               (o->reconnects || mode == NOT_RECONNECTING);
+        return (o->is & POOLS) && strcmp(all.raw->name, "mysql") != 0 && mode != CONNECTING &&
+               ((o->is & RECONNECTS) || mode == NOT_RECONNECTING);
     if (mode == NOT_RECONNECTING)
         return true;
-    if (o->many && !cut)
+    if ((o->is & MANY) && !cut)
         return false;
-    if (swallowed && strcmp(all.raw->name, "mysql") == 0 && !o->connects)
+    if (swallowed && strcmp(all.raw->name, "mysql") == 0 && !(o->is & CONNECTS))
         return false; /* as if late, but for the server; a deadline is at least a second there */
-    return o->reconnects && way != REQUEST_LATE_DONE &&
-           (mode == RECONNECTING || cut || o->connects);
+    return (o->is & RECONNECTS) && way != REQUEST_LATE_DONE &&
+           (mode == RECONNECTING || cut || (o->is & CONNECTS));
 }
 
 static void add_job(struct job job)
@@ -169,7 +166,7 @@ static void count_requests(const struct operation *operations)
             bool wanted = false;
             for (int way = 0; way < LOSS_WAYS; way++)
                 wanted |= is_wanted(o, (enum loss_way)way, (enum loss_mode)mode);
-            if (wanted && !o->once)
+            if (wanted && !(o->is & ONCE))
                 add_job((struct job){.operation = o, .mode = (enum loss_mode)mode});
         }
 }
@@ -181,12 +178,12 @@ static void add_losses(const struct job *counted)
     static int others;
     const struct operation *o = counted->operation;
     int last = o->most && o->most < counted->requests ? o->most : counted->requests;
-    int own = counted->mode == CONNECTING && !o->varies ? last : 1;
+    int own = counted->mode == CONNECTING && !(o->is & VARIES) ? last : 1;
     for (int way = 0; way < LOSS_WAYS; way++) {
         int other = last > 1 ? 1 + (own + others++ % (last - 1)) % last : own;
         for (int nth = 1; nth <= last; nth++)
             if (is_wanted(o, (enum loss_way)way, counted->mode) &&
-                (nth == own || (nth == other && !o->alike) || getenv("ROWLOCK_TEST_LONG")))
+                (nth == own || (nth == other && !(o->is & ALIKE)) || getenv("ROWLOCK_TEST_LONG")))
                 add_job((struct job){o, (enum loss_way)way, counted->mode, nth, 0});
     }
 }
@@ -237,7 +234,7 @@ static void lose_all(struct loss *workers)
     do_jobs(workers, 0);
     int counted = all.count, longest = counted;
     for (const struct operation *o = lost_keeper_operations; o->lose; o++)
-        if (o->once)
+        if (o->is & ONCE)
             add_job((struct job){o, REQUEST_SWALLOWED, NOT_RECONNECTING, 1, 0});
     for (int i = 0; i < counted; i++) {
         add_losses(&all.jobs[i]);

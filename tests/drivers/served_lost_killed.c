@@ -3,12 +3,9 @@
  * The server itself interrupts: a statement that waits for a row is cancelled, or runs out of the
  * time that its session allows, or its connection is killed. The surroundings are those of loss.h,
  * without losing anything on the way. */
-#include <stdatomic.h>
 
 #include "each.h"
 #include "loss.h"
-#include "quick.h"
-#include "tap.h"
 
 enum { WORKERS = 8, JOBS_MAX = 100, STATEMENT_MS = 2000, PATIENCE_MS = 60000, HAMMER_MS = 2500 };
 

@@ -2,12 +2,9 @@
  *
  * Servers that crash, are not there, or stand still: what calls say, and how soon; and that all
  * goes on when they are back. Only a private server is touched, by server-ctl.sh. */
-#include <stdatomic.h>
 
 #include "each.h"
 #include "core/db.h"
-#include "quick.h"
-#include "tap.h"
 
 /* What a call may take that must fail: a statement, connecting and reconnecting. MySQL's client libraries
  * know whole seconds only. All other calls have time. */
@@ -149,7 +146,6 @@ static void test_crash(void)
 
 static int restart(void *unused)
 {
-    (void)unused;
     /* Time: the renewal mostly finds no server by then. One that begins later is done as well. */
     sleep_ms(300);
     control("start");
@@ -183,7 +179,6 @@ static atomic_int granted, away_lines, back_lines;
 
 static void count_lines(void *unused, rowlock_log_level level, const char *line)
 {
-    (void)unused, (void)level;
     away_lines += strstr(line, "is away") != NULL;
     back_lines += strstr(line, "is back") != NULL;
 }
@@ -219,8 +214,7 @@ static void end_outage(void)
 {
     /* Time: other calls give up after RECONNECT_MS of the real clock. More changes nothing. */
     sleep_ms(2 * RECONNECT_MS);
-    for (int64_t end_ms = clock_ms() + GRACE_MS; away_lines == 0 && clock_ms() < end_ms;)
-        sleep_ms(20);
+    (void)EVENTUALLY(away_lines > 0);
     control("start");
 }
 
@@ -289,9 +283,7 @@ static void test_close_without_server(void)
     rowlock_db *db = open_patiently();
     rowlock_lock *locks[5];
     for (int i = 0; i < 5; i++) {
-        char name[20];
-        snprintf(name, sizeof name, "closing %d", i);
-        locks[i] = must_lock(db, name);
+        locks[i] = must_lock(db, textf("closing %d", i));
         tap_is_int(try_lock(locks[i], TTL_MS), ROWLOCK_OK, "one more is held");
     }
     control("crash");
@@ -341,7 +333,6 @@ static void test_freeze(void)
 
 static int thaw_soon(void *unused)
 {
-    (void)unused;
     /* Time: the renewal mostly waits by then. One that begins later is done as well. */
     sleep_ms(300);
     control("thaw");
@@ -366,7 +357,6 @@ static atomic_bool told;
 /* Thaws it after the reconnect time, and long before the connect timeout. */
 static int thaw_late(void *unused)
 {
-    (void)unused;
     for (int i = 0; i < LONG_MS / 200 && !told; i++)
         sleep_ms(100);
     control("thaw");
@@ -375,7 +365,7 @@ static int thaw_late(void *unused)
 
 static void test_reconnect_limit(void)
 {
-    rowlock_lock *lock;
+    OWNED(lock) rowlock_lock *lock = NULL;
     OWNED(db) rowlock_db *db = hold_in_a_hurry("held", &lock);
     control("freeze");
     struct helper *helper = helper_start(thaw_late, NULL);
@@ -386,7 +376,6 @@ static void test_reconnect_limit(void)
     tap_ok(is_unreachable(said), "reconnecting ends before the connect timeout: %d", said);
     helper_join(helper);
     tap_is_int(rowlock_release(lock), ROWLOCK_OK, "it is released");
-    rowlock_lock_close(lock);
 }
 
 /* ---- a server that takes no writes any more */
@@ -407,10 +396,9 @@ static char *plain_user(void)
 static rowlock_db *open_as_plain_user(rowlock_pool *pool)
 {
     OWNED(text) char *plain = pool ? NULL : plain_user();
-    rowlock_db *db = must_open_with(
-        plain, OPTIONS(db, .pool = pool, .statement_timeout_ms = pool ? SHORT_MS : LONG_MS,
-                       .reconnect_ms = LONG_MS));
-    return db;
+    return must_open_with(plain, OPTIONS(db, .pool = pool,
+                                         .statement_timeout_ms = pool ? SHORT_MS : LONG_MS,
+                                         .reconnect_ms = LONG_MS));
 }
 
 enum { ACQUIRE, RENEW, RELEASE, REFUSABLE };
@@ -419,7 +407,6 @@ static atomic_bool refused[REFUSABLE];
 
 static void note_refusal(void *unused, rowlock_log_level level, const char *line)
 {
-    (void)unused, (void)level;
     for (int i = 0; i < REFUSABLE; i++)
         if (strncmp(line, refusable[i], strlen(refusable[i])) == 0 && strstr(line, "read-only"))
             refused[i] = true;
@@ -434,9 +421,7 @@ static void listen_for_refusals(void)
 
 static void is_refused(int verb)
 {
-    for (int64_t end_ms = clock_ms() + GRACE_MS; !refused[verb] && clock_ms() < end_ms;)
-        sleep_ms(5);
-    tap_ok(refused[verb], "the server takes no writes: %s", refusable[verb]);
+    tap_ok(EVENTUALLY(refused[verb]), "the server takes no writes: %s", refusable[verb]);
 }
 
 static int renew_it(void *lock)
@@ -508,7 +493,7 @@ static void test_standby(void)
 
 static void test_pool_on_standby(void)
 {
-    rowlock_pool *pool = NULL;
+    OWNED(pool) rowlock_pool *pool = NULL;
     char *plain = plain_user();
     tap_is_int(rowlock_pool_open(plain, NULL, &pool, NULL), ROWLOCK_OK, "a pool");
     free(plain);
@@ -523,14 +508,12 @@ static void test_pool_on_standby(void)
     is_refused(RENEW);
     control("promote");
     is_result(held, helper_join(renew), ROWLOCK_OK, "a pool finds the server promoted");
-    for (int64_t end_ms = clock_ms() + GRACE_MS; table_count() > 1 && clock_ms() < end_ms;)
-        sleep_ms(20);
+    (void)EVENTUALLY(table_count() <= 1);
     tap_is_int(table_count(), 1, "and releases what was closed while it took no writes");
     rowlock_log_set(NULL, NULL, ROWLOCK_LOG_WARNING);
     tap_is_int(rowlock_release(renewed), ROWLOCK_OK, "the other one is released");
     rowlock_lock_close(renewed);
     rowlock_db_close(held);
-    rowlock_pool_close(pool);
 }
 
 /* The keeper's tables are compared with the handle's first. */

@@ -25,7 +25,7 @@ static void use(const char *url)
     rowlock_verdict worst = ROWLOCK_BAD;
     rowlock_figures figures = ROWLOCK_FIGURES_INIT;
     rowlock_sweep_options sweep = ROWLOCK_SWEEP_OPTIONS_INIT;
-    rowlock_once *once = NULL;
+    OWNED(once) rowlock_once *once = NULL;
     OWNED(db) rowlock_db *db = must_open(url);
     OWNED(lock) rowlock_lock *lock = must_lock(db, "nightly");
     is_result(db, rowlock_install(db), ROWLOCK_OK, "install");
@@ -41,7 +41,6 @@ static void use(const char *url)
     is_result(db, rowlock_once_sweep(db, 0, 0, NULL), ROWLOCK_OK, "sweep keys");
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "release");
     is_result(db, rowlock_sweep(db, &sweep, NULL), ROWLOCK_OK, "sweep");
-    rowlock_once_close(once);
 }
 
 static int run(const struct raw *raw, const char *url)

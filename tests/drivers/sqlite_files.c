@@ -220,7 +220,6 @@ static void commit_that_fails(const struct contract *c)
 static int say_no(void *context, int action, const char *a, const char *b, const char *d,
                   const char *e)
 {
-    (void)context, (void)a, (void)b, (void)d, (void)e;
     return action == SQLITE_INSERT || action == SQLITE_DELETE ? SQLITE_DENY : SQLITE_OK;
 }
 
@@ -263,9 +262,7 @@ static void full_disk(const struct contract *c, sqlite3 *conn)
     raw_run(c->raw, conn, "PRAGMA max_page_count = %lld",
             raw_int(c->raw, conn, "PRAGMA page_count"));
     for (; count < MANY && result == ROWLOCK_OK; count++) {
-        char name[251];
-        snprintf(name, sizeof name, "%0250d", count);
-        locks[count] = must_lock(db, name);
+        locks[count] = must_lock(db, textf("%0250d", count));
         result = try_lock(locks[count], TTL_MS);
     }
     is_result(db, result, ROWLOCK_EREADONLY, "a full disk says EREADONLY");

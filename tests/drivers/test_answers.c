@@ -3,8 +3,6 @@
  * Every class of answer to every step: which result it becomes, with which words, and how often
  * the step is sent. What an answer means for a lock's state is in test_states.c. */
 #include "backend_script.h"
-#include "quick.h"
-#include "tap.h"
 
 static rowlock_lock *other; /* beside the one that most calls are about */
 

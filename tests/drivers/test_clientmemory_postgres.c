@@ -5,7 +5,6 @@
  * have their own, so under them nothing is done. The library's own memory is in each_memory.c.
  * There is no such test for MySQL: MariaDB's client library crashes where it does not look whether
  * it got memory. */
-#include "tap.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
@@ -27,10 +26,8 @@ int main(void)
 #else
 
 #include <dlfcn.h>
-#include <errno.h>
 
 #include "quick.h"
-#include "raw.h"
 #include "memory.h"
 
 /* ---- malloc() and its like, before the C library's */

@@ -7,8 +7,6 @@
 #include <malloc.h>
 
 #include "quick.h"
-#include "raw.h"
-#include "tap.h"
 #include "memory.h"
 
 static void *lean_malloc(int size)
@@ -33,13 +31,11 @@ static int lean_roundup(int size)
 
 static int lean_init(void *unused)
 {
-    (void)unused;
     return SQLITE_OK;
 }
 
 static void lean_shutdown(void *unused)
 {
-    (void)unused;
 }
 
 int main(void)

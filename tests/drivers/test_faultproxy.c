@@ -5,13 +5,9 @@
  * word that begins with a dot is not answered. */
 #include "faultproxy.h"
 #include "quick.h"
-#include "tap.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <netinet/in.h>
-#include <poll.h>
-#include <pthread.h>
 #include <sys/socket.h>
 
 enum { HELD_MS = 400, QUIET_MS = 100, TICK_MS = 5 };

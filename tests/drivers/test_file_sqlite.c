@@ -3,9 +3,7 @@
  * SQLite files that cannot be opened, written or had: read-only, missing, something else, on a full
  * disk, locked by another process; and which client gets a file next. Each scene that spoils something for a
  * whole process has one of its own. */
-#include <fcntl.h>
 #include <sched.h>
-#include <stdatomic.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -178,9 +176,8 @@ static void test_open_folder(void)
         tap_is_int(rowlock_release(lock), ROWLOCK_OK, "without it all goes on");
     }
     alarm(0);
-    rowlock_db *db = must_open(url);
+    OWNED(db) rowlock_db *db = must_open(url);
     tap_is_int(check_item(db, "access").verdict, ROWLOCK_WARNING, "check warns of the folder");
-    close_dbs(db);
     free(url);
 }
 
@@ -199,9 +196,7 @@ static void fill_disk(const char *at)
 
 static void free_disk(const char *at)
 {
-    char path[300];
-    snprintf(path, sizeof path, "%s/filler", at);
-    unlink(path);
+    unlink(textf("%s/filler", at));
 }
 
 /* What each scene below returns is the number of the expectation that failed. */
@@ -411,13 +406,11 @@ static bool is_taken(void)
 
 static int do_nothing(void *context, const rowlock_attempt *attempt)
 {
-    (void)context, (void)attempt;
     return ROWLOCK_OK;
 }
 
 static int note_it(void *context, const rowlock_attempt *attempt)
 {
-    (void)attempt;
     *(atomic_bool *)context = true;
     return ROWLOCK_OK;
 }
@@ -430,7 +423,6 @@ static int wait_for_file(void *argument)
 /* Holds the file until the waiter has the turn. */
 static int hold_file(void *context, const rowlock_attempt *attempt)
 {
-    (void)attempt;
     *(struct helper **)context = helper_start(wait_for_file, &waiter_had_it);
     /* Time: SQLite's own pauses go by the real clock. The loop waits for the turn itself. */
     sleep_ms(LONGER_THAN_PAUSES_MS);
@@ -441,7 +433,6 @@ static int hold_file(void *context, const rowlock_attempt *attempt)
 
 static int look(void *context, const rowlock_attempt *attempt)
 {
-    (void)attempt;
     *(int *)context += waiter_had_it;
     return ROWLOCK_OK;
 }

@@ -4,8 +4,6 @@
  * asked. How long a name may be is in lock/names.c. */
 #include "base/ident.h"
 #include "backend_script.h"
-#include "quick.h"
-#include "tap.h"
 
 static int opens(rowlock_db *db, const char *name)
 {
@@ -201,7 +199,6 @@ static char last_line[1000];
 
 static void note_line(void *context, rowlock_log_level level, const char *line)
 {
-    (void)context, (void)level;
     lines++;
     snprintf(last_line, sizeof last_line, "%s", line);
 }

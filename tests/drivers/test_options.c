@@ -3,8 +3,6 @@
  * Options structs: defaults, limits, and structs of older and newer headers. Names are in
  * test_names.c. */
 #include "backend_script.h"
-#include "quick.h"
-#include "tap.h"
 
 #define DAY_MS INT64_C(86400000)
 
@@ -208,7 +206,6 @@ static void test_sweep_limits(void)
 
 static int stop(void *context, const rowlock_grant *grant)
 {
-    (void)context, (void)grant;
     return 1;
 }
 

@@ -4,7 +4,6 @@
  * would give it away. A URL that asks for TLS must keep it. Needs no server but the one here,
  * which speaks just enough of the protocol. */
 #include "quick.h"
-#include "tap.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * What the servers share that answer our statements, often with other rows and columns than were asked for.
- * The name of the database is the seed that decides how; 0: the server does not lie.
- */
+ * The name of the database is the seed that decides how; 0: the server does not lie. */
 #ifndef FAKE_H
 #define FAKE_H
 

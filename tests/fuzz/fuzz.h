@@ -2,16 +2,11 @@
  *
  * What the targets share. Each test_*.c here defines LLVMFuzzerTestOneInput(): `make fuzz` links it with
  * libFuzzer, and `make check` with replay.c, which feeds it the files of its corpus. A target aborts when
- * something does not hold.
- */
+ * something does not hold. */
 #ifndef FUZZ_H
 #define FUZZ_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+#include "quick.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

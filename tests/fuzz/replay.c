@@ -7,12 +7,8 @@
  *   ROWLOCK_TEST_SEED   another seed
  */
 #include "fuzz.h"
-#include "tap.h"
 
 #include <dirent.h>
-#include <stdio.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 enum { COPIES = 300, INPUT_MAX = 4096 };
 

@@ -2,8 +2,7 @@
  *
  * Checkpoints of walks that say anything. The input is a byte for how many keys there are, the position,
  * a zero byte, and the keys of rows that met a conflict. A first byte of 128 or more stands for a position
- * that begins with the table as it is.
- */
+ * that begins with the table as it is. */
 #include "backend_script.h"
 #include "fuzz.h"
 #include "rows/walk.h"
@@ -22,14 +21,13 @@ static void give(struct rlk_query *query)
     query->each(query->context, cells, 8);
 }
 
-static rowlock_table *open_table(rowlock_db *db, size_t keys)
+static rowlock_table *open_keyed(rowlock_db *db, size_t keys)
 {
     const char *key[] = {"id", "note", NULL}, *const columns[] = {"price", NULL};
-    rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
     rowlock_table *table = NULL;
     key[keys] = NULL;
-    about.columns = columns;
-    fuzz_must(rowlock_table_open(db, "prices", key, &about, &table) == ROWLOCK_OK);
+    fuzz_must(rowlock_table_open(db, "prices", key, OPTIONS(table, .columns = columns), &table) ==
+              ROWLOCK_OK);
     return table;
 }
 
@@ -42,8 +40,8 @@ static rowlock_table *table_of(size_t keys)
         script_dialect("postgres");
         script.columns = described;
         rowlock_db *db = script_open(NULL);
-        tables[0] = open_table(db, 1);
-        tables[1] = open_table(db, 2);
+        tables[0] = open_keyed(db, 1);
+        tables[1] = open_keyed(db, 2);
         script_always(OP_WALK_LOAD, ANSWER(.give = give));
     }
     return tables[keys - 1];

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Statements with names and SQL of the caller's that are of any bytes. The input is a byte for the dialect,
- * and a name and a SET with a zero byte between them.
- */
+ * and a name and a SET with a zero byte between them. */
 #include "backend_script.h"
 #include "fuzz.h"
 #include "rows/rows.h"
@@ -50,16 +49,13 @@ static void open_and_compose(rowlock_db *db, char quote, const char *name, const
 {
     static const char *const columns[] = {"price", "note", NULL};
     static const char *const key[] = {"id", NULL};
-    rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
-    rowlock_table *table = NULL;
-    about.columns = columns;
-    about.set = set;
-    if (rowlock_table_open(db, name, key, &about, &table) != ROWLOCK_OK)
+    OWNED(table) rowlock_table *table = NULL;
+    if (rowlock_table_open(db, name, key, OPTIONS(table, .columns = columns, .set = set), &table) !=
+        ROWLOCK_OK)
         return;
     compose_update(table, quote, set);
     const struct rlk_shape page = {.step = RLK_STEP_ROWS_PAGE, .after = true};
     fuzz_must(rlk_compose(table, &page));
-    rowlock_table_close(table);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -68,19 +64,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct fuzz_input in = {data, size};
     uint8_t dialect = fuzz_byte(&in) % 3;
     char quote = dialect == 1 ? '`' : '"';
-    char *name = fuzz_text(in.at, in.left);
+    OWNED(text) char *name = fuzz_text(in.at, in.left);
     size_t length = strlen(name);
-    char *set = length < in.left ? fuzz_text(in.at + length + 1, in.left - length - 1) : NULL;
+    OWNED(text) char *set = NULL;
+    if (length < in.left)
+        set = fuzz_text(in.at + length + 1, in.left - length - 1);
     script_reset();
     script_dialect(dialects[dialect]);
-    rowlock_db *db = script_open(NULL);
+    OWNED(db) rowlock_db *db = script_open(NULL);
     check_quote(name, quote);
     rlk_ends_comments(name, quote == '`');
     open_and_compose(db, quote, name, NULL);
     if (set)
         open_and_compose(db, quote, name, set);
-    rowlock_db_close(db);
-    free(name);
-    free(set);
     return 0;
 }

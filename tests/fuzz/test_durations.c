@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Durations of the command line.
- */
+ * Durations of the command line. */
 #include "fuzz.h"
 
 #include "cli/command_line.c"
@@ -9,13 +8,10 @@
 /* What else command_line.c calls, and no duration needs. */
 void speak(enum voice voice, const char *format, ...)
 {
-    (void)voice;
-    (void)format;
 }
 
 char *new_text(const char *format, ...)
 {
-    (void)format;
     return NULL;
 }
 
@@ -26,13 +22,12 @@ void *must_have(void *memory)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    char *text = fuzz_text(data, size);
+    OWNED(text) char *text = fuzz_text(data, size);
     int64_t ms = -1;
     if (parse_duration(text, &ms)) {
         fuzz_must(ms >= 0);
         fuzz_must(strspn(text, "0123456789.mshd") == strlen(text) &&
                   strcspn(text, "0123456789") < strlen(text));
     }
-    free(text);
     return 0;
 }

@@ -4,7 +4,6 @@
  * may wait for an hour: such a server is not away. */
 #include "fake.h"
 #include "quick.h"
-#include "tap.h"
 
 static const char *fails(int result)
 {
@@ -15,7 +14,6 @@ static const char *fails(int result)
 static void on(const char *url, const char *garbles)
 {
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
     fake_garbles = 0;
     rowlock_db *db = must_open(url);
     rowlock_lock *lock = must_attach(db, "nightly", "ownerx", 7);
@@ -25,8 +23,8 @@ static void on(const char *url, const char *garbles)
                garbles);
     tap_is_str(fails(rowlock_renew(lock, 0)), "it fails", "to renew");
     tap_is_str(fails(rowlock_sweep(db, NULL, NULL)), "it fails", "to sweep");
-    how.wait_ms = 3600000;
-    tap_is_str(fails(rowlock_acquire(other, &how)), "it fails", "to wait for a lock");
+    tap_is_str(fails(rowlock_acquire(other, OPTIONS(acquire, .wait_ms = 3600000))), "it fails",
+               "to wait for a lock");
     err = *rowlock_db_error(db);
     tap_ok(strstr(err.text, "3 answers in a row could not be read") != NULL, "and says why");
     tap_note("%s", err.text);

@@ -2,8 +2,7 @@
  *
  * Rows of any values, packed as arrays and as JSON: no value gets out of its quotes.
  * The input is a byte for the packing, then for each value one for its kind, one for its length or number,
- * and its text.
- */
+ * and its text. */
 #include "fuzz.h"
 #include "rows/rows.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * URLs of any bytes: our own parameters are taken out of them, and the rest is split.
- */
+ * URLs of any bytes: our own parameters are taken out of them, and the rest is split. */
 #include "fuzz.h"
 #include "base/url.h"
 

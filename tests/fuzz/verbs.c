@@ -5,13 +5,9 @@
 #include "fake.h"
 #include "core/ask.h"
 #include "core/core.h"
-#include "tap.h"
+#include "quick.h"
 
-#include "public.h"
-
-#include <signal.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 
 enum { SEEDS = 300, BLOCK = 50, BLOCK_SECONDS = 60, TTL_MS = 60000 };
 
@@ -30,7 +26,6 @@ static size_t sum;
 #define SEE(kind, what, lengths)                                     \
     static int see_##kind(void *context, const rowlock_##what *kind) \
     {                                                                \
-        (void)context;                                               \
         sum += lengths;                                              \
         return 0;                                                    \
     }
@@ -41,7 +36,6 @@ SEE(record, once_record, strlen(record->key))
 
 static int see_row(void *context, const rowlock_row *row, rowlock_value *values)
 {
-    (void)context;
     sum += row->key[0].length;
     values[0] = rowlock_decimal("2.50");
     return 0;
@@ -94,7 +88,7 @@ static void renew_all(rowlock_db *db)
 
 static void use_lock(rowlock_db *db, const rowlock_acquire_options *options)
 {
-    rowlock_lock *lock;
+    OWNED(lock) rowlock_lock *lock = NULL;
     rowlock_grant grant = ROWLOCK_GRANT_INIT;
     if (DO(rowlock_lock_open(db, "nightly", &lock)) != ROWLOCK_OK)
         return;
@@ -109,7 +103,6 @@ static void use_lock(rowlock_db *db, const rowlock_acquire_options *options)
     }
     DO(rowlock_lock_holder(lock, &grant));
     DO(rowlock_release(lock));
-    rowlock_lock_close(lock);
 }
 
 static void use_two_locks(rowlock_db *db, const rowlock_acquire_options *options)
@@ -131,13 +124,12 @@ static void operate(rowlock_db *db)
 {
     int64_t token, when;
     rowlock_grant grant = ROWLOCK_GRANT_INIT;
-    rowlock_sweep_options sweep = ROWLOCK_SWEEP_OPTIONS_INIT;
     rowlock_sweep_report report = ROWLOCK_SWEEP_REPORT_INIT;
     DO(rowlock_check(db, see_finding, NULL, NULL));
     DO(rowlock_list(db, NULL, see_grant, NULL));
     DO(rowlock_list_waiters(db, NULL, see_waiter, NULL));
     DO(rowlock_last_grant(db, "nightly", &token, &when));
-    sweep.batch = 3;
+    rowlock_sweep_options sweep = *OPTIONS(sweep, .batch = 3);
     DO(rowlock_sweep(db, &sweep, &report));
     sweep.each = see_grant;
     DO(rowlock_sweep(db, &sweep, &report));
@@ -159,12 +151,10 @@ static void change_rows(rowlock_table *table)
     rowlock_value price[2] = {rowlock_decimal("19.90"), rowlock_decimal("1.5")};
     rowlock_change changes[2] = {{.key = &key[0], .values = &price[0], .version = 3},
                                  {.key = &key[1], .values = &price[1], .version = 3}};
-    rowlock_change_options whole = ROWLOCK_CHANGE_OPTIONS_INIT;
     rowlock_row row = ROWLOCK_ROW_INIT;
-    whole.all_or_nothing = 1;
     DO(rowlock_read(table, key, 0, &row));
     DO(rowlock_update(table, changes, 1, NULL));
-    DO(rowlock_update(table, changes, 2, &whole));
+    DO(rowlock_update(table, changes, 2, OPTIONS(change, .all_or_nothing = 1)));
     DO(rowlock_touch(table, changes, 2, NULL));
     DO(rowlock_expect(table, changes, 2, NULL));
     DO(rowlock_insert(table, changes, 1, NULL));
@@ -175,21 +165,18 @@ static void change_rows(rowlock_table *table)
 static void use_rows(rowlock_db *db)
 {
     static const char *const key[] = {"id", NULL}, *const columns[] = {"price", NULL};
-    rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
     rowlock_table *table;
-    rowlock_once *once;
-    about.columns = columns;
-    if (DO(rowlock_table_open(db, "prices", key, &about, &table)) == ROWLOCK_OK) {
-        rowlock_walk_options walk = ROWLOCK_WALK_OPTIONS_INIT;
+    OWNED(once) rowlock_once *once = NULL;
+    if (DO(rowlock_table_open(db, "prices", key, OPTIONS(table, .columns = columns), &table)) ==
+        ROWLOCK_OK) {
         change_rows(table);
-        walk.ttl_ms = TTL_MS;
+        rowlock_walk_options walk = *OPTIONS(walk, .ttl_ms = TTL_MS);
         DO(rowlock_walk(table, "walk", see_row, NULL, &walk, NULL));
         rowlock_table_close(table);
     }
     tell_attempt(db);
     if (DO(rowlock_once_claim(db, "key", NULL, &once)) == ROWLOCK_OK)
         DO(rowlock_once_complete(once, db, "done", 4));
-    rowlock_once_close(once);
 }
 
 static rowlock_db *open_seed(const char *format, int port, long seed)
@@ -211,12 +198,11 @@ static rowlock_db *open_seed(const char *format, int port, long seed)
 /* Each on a connection of its own: an answer that is none ends it. */
 static void run_seed(const char *url, int port, long seed)
 {
-    rowlock_acquire_options acquire = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-    acquire.ttl_ms = TTL_MS;
-    acquire.wait_ms = seed % 2 ? 0 : 20;
+    rowlock_acquire_options acquire =
+        *OPTIONS(acquire, .ttl_ms = TTL_MS, .wait_ms = seed % 2 ? 0 : 20);
     at->seed = seed;
     for (int what = 0; what < 4; what++) {
-        rowlock_db *db = used = open_seed(url, port, seed ? seed * 4 + what : 0);
+        OWNED(db) rowlock_db *db = used = open_seed(url, port, seed ? seed * 4 + what : 0);
         if (db && what == 0)
             use_lock(db, &acquire);
         else if (db && what == 1)
@@ -226,7 +212,6 @@ static void run_seed(const char *url, int port, long seed)
         else if (db)
             use_rows(db);
         used = NULL;
-        rowlock_db_close(db);
     }
 }
 

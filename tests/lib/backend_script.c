@@ -4,8 +4,6 @@
 #include "backend_script.h"
 
 #include <inttypes.h>
-#include <poll.h>
-#include <pthread.h>
 #include <sys/eventfd.h>
 
 enum { QUEUE_MAX = 64, CALLS_MAX = 4096 };
@@ -71,7 +69,6 @@ static void leave(void)
 
 static void leave_block(const int *ignored)
 {
-    (void)ignored;
     leave();
 }
 
@@ -318,7 +315,6 @@ static enum rlk_class script_backend_open(void *conn, struct rlk_call *call,
 {
     struct connection *c = conn;
     c->texts = texts;
-    (void)target;
     hello->takes_writes = script.takes_writes;
     snprintf(hello->schema, sizeof hello->schema, "main");
     return take(c, OP_OPEN, call).class;
@@ -330,7 +326,6 @@ static enum rlk_class script_backend_adopt(void *conn, struct rlk_call *call, vo
     struct connection *c = conn;
     c->adopted = true;
     c->texts = texts;
-    (void)vendor;
     snprintf(hello->schema, sizeof hello->schema, "main");
     return take(c, OP_ADOPT, call).class;
 }
@@ -355,14 +350,12 @@ static void script_use_in_thread(bool begins)
 
 static enum rlk_class script_script(void *conn, struct rlk_call *call, const char *sql)
 {
-    (void)sql;
     return take(conn, OP_INSTALL, call).class;
 }
 
 /* The step has returned all facts. */
 static enum rlk_class script_facts(void *conn, struct rlk_call *call, struct rlk_facts *out)
 {
-    (void)conn, (void)call, (void)out;
     return RLK_DONE;
 }
 
@@ -1030,7 +1023,6 @@ static enum rlk_class script_backend_query(void *conn, struct rlk_call *call,
 static bool script_note(void *conn, struct rlk_call *call, enum rlk_news news,
                         const struct rlk_request *request, int64_t number)
 {
-    (void)conn, (void)call, (void)request;
     return news == RLK_ENQUEUED && number != 0;
 }
 

@@ -8,7 +8,7 @@
 #ifndef BACKEND_SCRIPT_H
 #define BACKEND_SCRIPT_H
 
-#include "public.h"
+#include "quick.h"
 
 #include "api/api.h"
 #include "lock/lock.h"

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Finds the database of a test program; see each.h.
- */
+ * Finds the database of a test program; see each.h. */
 #include "each.h"
-
-#include "tap.h"
 
 static const struct raw *const databases[] = {
 #if RLK_WITH_POSTGRES

@@ -5,6 +5,7 @@
 #ifndef EACH_H
 #define EACH_H
 
+#include "quick.h"
 #include "raw.h"
 
 /* Runs the test on the database in the program's name. Its URL is in the environment. Skips the
@@ -13,7 +14,6 @@ int each_main(char **argv, int (*run)(const struct raw *raw, const char *url));
 #define EACH_MAIN(run)               \
     int main(int argc, char **argv)  \
     {                                \
-        (void)argc;                  \
         return each_main(argv, run); \
     }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Counting and failing memory; see fail_alloc.h.
- */
+ * Counting and failing memory; see fail_alloc.h. */
 #include "fail_alloc.h"
 
 #include <stdatomic.h>

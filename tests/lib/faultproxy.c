@@ -12,7 +12,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -211,7 +210,6 @@ static void remove_links(struct faultproxy *proxy, bool (*is_chosen)(const struc
 
 static bool is_any(const struct link *link)
 {
-    (void)link;
     return true;
 }
 
@@ -606,6 +604,12 @@ void faultproxy_stop(struct faultproxy *proxy)
     pthread_cond_destroy(&proxy->obeyed);
     pthread_mutex_destroy(&proxy->guard);
     free(proxy);
+}
+
+void owned_proxy_ends(struct faultproxy **proxy)
+{
+    if (*proxy)
+        faultproxy_stop(*proxy);
 }
 
 int faultproxy_round_trips(struct faultproxy *proxy)

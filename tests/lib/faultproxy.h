@@ -16,6 +16,8 @@ struct faultproxy;
 struct faultproxy *faultproxy_start(const char *url, char **through);
 /* Closes every connection. Drops what is delayed. */
 void faultproxy_stop(struct faultproxy *proxy);
+/* For OWNED(proxy) of quick.h; NULL is skipped. */
+void owned_proxy_ends(struct faultproxy **proxy);
 
 /* Round trips since the last call. */
 int faultproxy_round_trips(struct faultproxy *proxy);

@@ -3,9 +3,6 @@
  * Writes and reads the history of a load; see history.h. */
 #include "history.h"
 
-#include <fcntl.h>
-#include <stdarg.h>
-
 static const char *folder;
 static int file = -1;
 

@@ -7,7 +7,6 @@
 #include "tap.h"
 
 #include <limits.h>
-#include <stdarg.h>
 
 const struct sentence cluster_sentences[] = {
     {"no token is granted twice", TOKEN_TWICE, false},

@@ -4,9 +4,7 @@
 #include "loads.h"
 
 #include "quick.h"
-#include "tap.h"
 
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What each test includes: all public headers, and those of C that most tests need. */
+ * What each test includes: all public headers, and those of C that many tests need. */
 #ifndef TESTS_PUBLIC_H
 #define TESTS_PUBLIC_H
 
@@ -8,9 +8,17 @@
 #include <rowlock/async.h>
 #include <rowlock/once.h>
 #include <rowlock/pool.h>
+#include <rowlock/quorum.h>
 #include <rowlock/tx.h>
 #include <rowlock/walk.h>
 
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -18,7 +26,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+/* Options written in place, which live as long as the block: OPTIONS(sweep, .batch = 5). */
+#define OPTIONS(kind, ...) \
+    (&(const rowlock_##kind##_options){.size = sizeof(rowlock_##kind##_options), __VA_ARGS__})
 
 #endif

@@ -3,14 +3,6 @@
  * Short words for tests; see quick.h. Checks are not here. */
 #include "quick.h"
 
-#include <rowlock/quorum.h>
-
-#include <errno.h>
-#include <pthread.h>
-#include <stdarg.h>
-#include <stdatomic.h>
-#include <sys/wait.h>
-
 static void give_up(const char *what, const rowlock_error *err)
 {
     printf("Bail out! %s: %s %s: %s\n", what, rowlock_result_name(err->code), err->action,
@@ -41,14 +33,11 @@ static void close_pools(void)
 
 static rowlock_pool *pool_for(const char *url, const rowlock_db_options *options)
 {
-    rowlock_db_options names = ROWLOCK_DB_OPTIONS_INIT;
-    rowlock_pool_options o = ROWLOCK_POOL_OPTIONS_INIT;
     rowlock_error err = ROWLOCK_ERROR_INIT;
     static int alone;
     char key[600];
-    names.schema = options->schema;
-    names.prefix = options->prefix;
-    names.statement_timeout_ms = options->statement_timeout_ms;
+    rowlock_db_options names = *OPTIONS(db, .schema = options->schema, .prefix = options->prefix,
+                                        .statement_timeout_ms = options->statement_timeout_ms);
     snprintf(key, sizeof key, "%d %s %s %s %lld %d", (int)getpid(), url,
              names.schema ? names.schema : "", names.prefix ? names.prefix : "",
              (long long)names.statement_timeout_ms, options->reconnect_ms < 0 ? ++alone : 0);
@@ -58,10 +47,9 @@ static rowlock_pool *pool_for(const char *url, const rowlock_db_options *options
     if (!pools)
         atexit(close_pools);
     struct pool_of *p = calloc(1, sizeof *p);
-    o.connections = 4;
-    o.db = &names;
     strcpy(p->key, key);
-    if (rowlock_pool_open(url, &o, &p->pool, &err) != ROWLOCK_OK)
+    if (rowlock_pool_open(url, OPTIONS(pool, .connections = 4, .db = &names), &p->pool, &err) !=
+        ROWLOCK_OK)
         give_up("open a pool", &err);
     p->next = pools;
     pools = p;
@@ -187,9 +175,7 @@ rowlock_db *must_open(const char *url)
 
 rowlock_db *must_open_as(const char *url, const char *owner)
 {
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    options.owner = owner;
-    return must_open_with(url, &options);
+    return must_open_with(url, OPTIONS(db, .owner = owner));
 }
 
 rowlock_error error_of(const rowlock_db *db)
@@ -273,10 +259,7 @@ void must_install(const char *url)
 
 int wait_lock(rowlock_lock *lock, int64_t ttl_ms, int64_t wait_ms)
 {
-    rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-    options.ttl_ms = ttl_ms;
-    options.wait_ms = wait_ms;
-    return rowlock_acquire(lock, &options);
+    return rowlock_acquire(lock, OPTIONS(acquire, .ttl_ms = ttl_ms, .wait_ms = wait_ms));
 }
 
 #define OWNED_ENDS(kind, type, close)      \
@@ -288,6 +271,8 @@ OWNED_ENDS(db, rowlock_db, rowlock_db_close)
 OWNED_ENDS(lock, rowlock_lock, rowlock_lock_close)
 OWNED_ENDS(table, rowlock_table, rowlock_table_close)
 OWNED_ENDS(keeper, rowlock_keeper, rowlock_keeper_close)
+OWNED_ENDS(once, rowlock_once, rowlock_once_close)
+OWNED_ENDS(pool, rowlock_pool, rowlock_pool_close)
 OWNED_ENDS(text, char, free)
 
 void close_each_lock(rowlock_lock *const *locks, size_t count)
@@ -304,22 +289,17 @@ void close_each_db(rowlock_db *const *dbs, size_t count)
 
 int ignore_grant(void *context, const rowlock_grant *grant)
 {
-    (void)context;
-    (void)grant;
     return 0;
 }
 
 int count_grant(void *count, const rowlock_grant *grant)
 {
-    (void)grant;
     ++*(int *)count;
     return 0;
 }
 
 int ignore_waiter(void *context, const rowlock_waiter *waiter)
 {
-    (void)context;
-    (void)waiter;
     return 0;
 }
 
@@ -344,10 +324,12 @@ int error_code(const rowlock_db *db)
 
 const char *textf(const char *format, ...)
 {
-    static _Thread_local char text[700];
+    static _Thread_local char texts[4][700];
+    static _Thread_local unsigned turn;
+    char *text = texts[turn++ % 4];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
+    vsnprintf(text, sizeof texts[0], format, arguments);
     va_end(arguments);
     return text;
 }

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
  * Short words for what most tests do with the library: open, try, wait, read the clock, run threads
- * and processes. Most of them end the program if they fail. Checks are not here. */
+ * and processes. Most of them end the program if they fail. Checks are those of tap.h. */
 #ifndef QUICK_H
 #define QUICK_H
 
 #include "public.h"
+#include "tap.h"
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof(array)[0]))
-
-/* Options written in place, which live as long as the block: OPTIONS(sweep, .batch = 5). */
-#define OPTIONS(kind, ...) \
-    (&(const rowlock_##kind##_options){.size = sizeof(rowlock_##kind##_options), __VA_ARGS__})
 
 /* A table and a walk with all that a test says of them, written in place:
  * open_table(db, ABOUT(.name = "prices", .key = key), &table). */
@@ -76,6 +73,8 @@ void owned_db_ends(rowlock_db **db);
 void owned_lock_ends(rowlock_lock **lock);
 void owned_table_ends(rowlock_table **table);
 void owned_keeper_ends(rowlock_keeper **keeper);
+void owned_once_ends(rowlock_once **once);
+void owned_pool_ends(rowlock_pool **pool);
 void owned_text_ends(char **text);
 
 /* For rowlock_list() and rowlock_list_waiters(). */
@@ -92,7 +91,7 @@ const char *why(const rowlock_db *db);
 int error_code(const rowlock_db *db);
 rowlock_error error_of(const rowlock_db *db);
 
-/* The formatted text, valid until the next call in this thread. */
+/* The formatted text, valid until the fourth call after this one in this thread. */
 const char *textf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* The URL with one more parameter. Free it. */

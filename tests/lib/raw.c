@@ -4,11 +4,7 @@
  * the client libraries are in raw_postgres.c, raw_mysql.c and raw_sqlite.c. */
 #include "raw.h"
 
-#include <fcntl.h>
-#include <pthread.h>
-#include <stdarg.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 
 void raw_failed(const char *what, const char *why)
 {
@@ -157,9 +153,7 @@ rowlock_db *must_adopt(const struct raw *raw, void *session, const char *prefix)
 {
     rowlock_db *db = NULL;
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    options.prefix = prefix;
-    if (raw->adopt(&db, session, &options, &err) != ROWLOCK_OK)
+    if (raw->adopt(&db, session, OPTIONS(db, .prefix = prefix), &err) != ROWLOCK_OK)
         raw_failed("adopt", err.text);
     return db;
 }

@@ -3,14 +3,10 @@
  * Raw sessions on PostgreSQL; see raw.h. rowlock is not used here. */
 #include "raw.h"
 
-#include <stdatomic.h>
-
 #include <libpq-fe.h>
 
 static void keep_quiet(void *context, const PGresult *notice)
 {
-    (void)context;
-    (void)notice;
 }
 
 /* Tells rowlock, and this program, that the pooler lends a session to one client alone. */

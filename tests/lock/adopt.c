@@ -8,7 +8,7 @@ enum { TTL_MS = 30000 };
 static void left_as_it_was(const struct contract *c)
 {
     char before[300], after[300];
-    void *session = c->raw->open(c->url);
+    OWNED(session) void *session = c->raw->open(c->url);
     ask_any(c, session, c->settings, before, sizeof before);
     rowlock_db *db = must_adopt(c->raw, session, NULL);
     rowlock_lock *lock = must_lock(db, "adopted");
@@ -30,7 +30,6 @@ static void left_as_it_was(const struct contract *c)
     tap_is_int(raw_int(c->raw, session, "SELECT 42"), 42, "and left the connection open");
     ask_any(c, session, c->settings, after, sizeof after);
     tap_is_str(after, before, "with all settings as they were");
-    c->raw->close(session);
 }
 
 struct attempts {
@@ -110,8 +109,9 @@ static void inside_a_transaction(const struct contract *c)
 /* Losing a race does not harm the connection. */
 static void busy_is_harmless(const struct contract *c)
 {
-    void *session = c->raw->open(c->url);
-    rowlock_db *db = must_adopt(c->raw, session, NULL), *holder = must_open(c->url);
+    OWNED(session) void *session = c->raw->open(c->url);
+    OWNED(db) rowlock_db *db = must_adopt(c->raw, session, NULL), *holder = must_open(c->url);
+    OWNED(lock)
     rowlock_lock *held = must_lock(holder, "adopted busy"), *lock = must_lock(db, "adopted busy");
     is_result(holder, try_lock(held, TTL_MS), ROWLOCK_OK, "another holds a lock");
     for (int i = 0; i < 3; i++)
@@ -119,23 +119,17 @@ static void busy_is_harmless(const struct contract *c)
     raw_run(c->raw, session, "%s", c->begin);
     tap_is_int(raw_int(c->raw, session, "SELECT 1"), 1, "leaves no failed transaction behind");
     raw_run(c->raw, session, "ROLLBACK");
-    close_locks(held, lock);
-    close_dbs(holder, db);
-    c->raw->close(session);
 }
 
 static void autocommit_off(const struct contract *c)
 {
-    void *session = c->raw->open(c->url);
+    OWNED(session) void *session = c->raw->open(c->url);
     raw_run(c->raw, session, "SET autocommit = 0");
-    rowlock_db *db = must_adopt(c->raw, session, NULL);
-    rowlock_lock *lock = must_lock(db, "autocommit");
+    OWNED(db) rowlock_db *db = must_adopt(c->raw, session, NULL);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "autocommit");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_EMISUSE, "with autocommit off nothing is sent");
     raw_run(c->raw, session, "SET autocommit = 1");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "with autocommit on it is");
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
-    c->raw->close(session);
 }
 
 static void lost_connection(const struct contract *c)
@@ -168,15 +162,13 @@ static void nothing_to_adopt(const struct contract *c)
 /* PostgreSQL would give us names in another encoding than the one we compare in. */
 static void other_encoding(const struct contract *c)
 {
-    rowlock_db *db = NULL;
+    OWNED(db) rowlock_db *db = NULL;
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    void *session = c->raw->open(c->url);
+    OWNED(session) void *session = c->raw->open(c->url);
     raw_run(c->raw, session, "SET client_encoding = 'LATIN1'");
     int result = c->raw->adopt(&db, session, NULL, &err);
     tap_is_str(rowlock_result_name(result), "ROWLOCK_EINVAL",
                "a connection whose encoding is not UTF8 is refused");
-    rowlock_db_close(db);
-    c->raw->close(session);
 }
 
 void contract_adopt(const struct contract *c)

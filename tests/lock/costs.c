@@ -169,7 +169,7 @@ static void busy_try_writes_nothing(const struct contract *c)
     enum { TRIES = 100, MOMENTS = 40 };
     OWNED(db) rowlock_db *db = must_open(c->url), *other = must_open(c->url);
     OWNED(lock) rowlock_lock *lock = must_lock(db, "busy"), *rival = must_lock(other, "busy");
-    void *session = c->raw->open(c->url);
+    OWNED(session) void *session = c->raw->open(c->url);
     long long before = written(c, session);
     is_result(other, try_lock(rival, 10 * TTL_MS), ROWLOCK_OK, "a rival holds the lock");
     tap_ok(written(c, session) > before, "a grant is written, and we see it");
@@ -187,22 +187,19 @@ static void busy_try_writes_nothing(const struct contract *c)
     }
     tap_is_int(busy, TRIES * moments, "tries for a held lock are BUSY");
     tap_is_int(least, 0, "and write nothing");
-    c->raw->close(session);
 }
 
 void contract_costs(const struct contract *c)
 {
-    char *url = NULL;
+    OWNED(text) char *url = NULL;
     if (!c->has_server)
         return; /* stalls.c shows that a busy try there does not even take the write lock */
     busy_try_writes_nothing(c);
-    struct faultproxy *proxy = faultproxy_start(c->url, &url);
+    OWNED(proxy) struct faultproxy *proxy = faultproxy_start(c->url, &url);
     if (!proxy) {
         tap_skip(1, "the URL has no host and port to put a proxy before");
         return;
     }
     round_trips(c, proxy, url);
     busy_again(c, proxy, url);
-    faultproxy_stop(proxy);
-    free(url);
 }

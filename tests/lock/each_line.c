@@ -8,10 +8,6 @@
 #include "history.h"
 #include "judge.h"
 #include "loads.h"
-#include "quick.h"
-#include "tap.h"
-
-#include <signal.h>
 
 enum { BRIEF = 24, WHOLE = 64, LEASE_MS = 600000 };
 
@@ -71,9 +67,8 @@ static int stand(void *argument)
     close(queue->go[1]);
     OWNED(db) rowlock_db *db = must_open_as(queue->url, owner);
     OWNED(lock) rowlock_lock *lock = must_lock(db, NAME);
-    rowlock_acquire_options how =
-        *OPTIONS(acquire, .wait_ms = ROWLOCK_FOREVER, .ttl_ms = LEASE_MS, .ticket_ms = LEASE_MS);
-    int result = rowlock_acquire(lock, &how);
+    int result = rowlock_acquire(lock, OPTIONS(acquire, .wait_ms = ROWLOCK_FOREVER,
+                                               .ttl_ms = LEASE_MS, .ticket_ms = LEASE_MS));
     tell("w %d %d %s %lld", queue->deadly, place->number, rowlock_result_name(result),
          (long long)rowlock_lock_token(lock));
     if (kills_itself(queue, place->number))

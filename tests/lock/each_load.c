@@ -12,16 +12,10 @@
 #include "history.h"
 #include "judge.h"
 #include "loads.h"
-#include "quick.h"
-#include "tap.h"
 
 #include "../pool/swarm.h"
 
-#include <fcntl.h>
 #include <sched.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <sys/wait.h>
 
 enum {
     CLIENTS_MAX = 64,
@@ -438,7 +432,6 @@ static int live(void *argument)
 
 static int sweep(void *argument)
 {
-    (void)argument;
     OWNED(db) rowlock_db *db = must_open(load->url);
     rowlock_sweep_report report = ROWLOCK_SWEEP_REPORT_INIT;
     rowlock_sweep_options how = *OPTIONS(sweep, .idle_ms = 1, .batch = 2);
@@ -457,7 +450,6 @@ static int sweep(void *argument)
 /* Two run at the same time. Before, the sweeper alone finds something. */
 static int keep_house(void *argument)
 {
-    (void)argument;
     void *session = load->raw->open(load->url);
     while (!load->over) {
         char text[300] = "";
@@ -787,7 +779,6 @@ static pid_t start_victim(int64_t *expires)
  * the lock in hand: its row shows when it was granted. */
 static int take_over(void *argument)
 {
-    (void)argument;
     rowlock_db *db = must_open(load->url);
     rowlock_lock *lock = must_lock(db, "victim");
     int result = ROWLOCK_BUSY;
@@ -845,7 +836,7 @@ static int left(const char *table)
 
 static void on_a_pool(unsigned seed)
 {
-    char *through = NULL;
+    OWNED(text) char *through = NULL;
     if (strcmp(load->raw->name, "sqlite") == 0)
         return;
     if (strstr(load->url, "rowlock_pooler=")) {
@@ -866,7 +857,6 @@ static void on_a_pool(unsigned seed)
     tap_is_int(left("rowlock_waiters"), 0, "nor a ticket");
     lie("a disturbed pool");
     faultproxy_stop(load->proxy);
-    free(through);
 }
 
 static void make_totals(const struct raw *raw, const char *url)

@@ -37,7 +37,7 @@ static void bad_fences(const struct contract *c)
 
 static void fence_in_a_transaction(const struct contract *c, const char *isolation)
 {
-    CLOSED_BY(scene_close) struct scene s = scene_open(c, isolation, "tx fence", true);
+    OWNED(scene) struct scene s = scene_open(c, isolation, "tx fence", true);
     db_exec(c->raw, c->url, "DELETE FROM rowlock_fences WHERE resource = 'tx fence'");
     scene_begin(&s);
     is_result(s.tx, rowlock_fence(s.tx, "tx fence", 7), ROWLOCK_OK, "%s: 7 is seen", isolation);
@@ -65,7 +65,7 @@ static int fence_in_thread(void *argument)
 /* The second to fence writes second, or not at all. */
 static void fences_wait(const struct contract *c, int64_t token, int want)
 {
-    CLOSED_BY(scene_close) struct scene s = scene_open(c, scene_isolations(c)[0], "tx fence", true);
+    OWNED(scene) struct scene s = scene_open(c, scene_isolations(c)[0], "tx fence", true);
     OWNED(db) rowlock_db *db = must_open(c->url);
     struct fencing fencing = {.db = db, .token = token};
     db_exec(c->raw, c->url, "DELETE FROM rowlock_fences WHERE resource = 'tx order'");
@@ -83,7 +83,7 @@ static void fence_column(const struct contract *c)
     static const char update[] =
         "UPDATE tx_data SET v = '%s', fence = %lld WHERE id = 1 AND fence <= %lld";
     char value[20] = "";
-    struct scene s = scene_open(c, scene_isolations(c)[0], "tx column", false);
+    OWNED(scene) struct scene s = scene_open(c, scene_isolations(c)[0], "tx column", false);
     scene_run(&s, "INSERT INTO tx_data VALUES (1, 'empty', 0)");
     long long token = scene_held_too_long(&s);
     raw_run(c->raw, s.session, update, "first", token, token);
@@ -93,7 +93,6 @@ static void fence_column(const struct contract *c)
     raw_run(c->raw, s.session, update, "stale", token, token);
     c->raw->ask(s.session, "SELECT v FROM tx_data WHERE id = 1", value, sizeof value);
     tap_is_str(value, "second", "a column for the token refuses the stale writer");
-    scene_close(&s);
 }
 
 /* ---- raising tokens */
@@ -162,7 +161,7 @@ static void no_tokens_left(const struct contract *c, const char *url)
 
 static void raised_above_guards(const struct contract *c, const char *url)
 {
-    CLOSED_BY(scene_close)
+    OWNED(scene)
     struct scene s = scene_open(c, scene_isolations(c)[0], "tx raise", false);
     OWNED(db) rowlock_db *tx = adopt_with(c, s.session, RAISED), *db = must_open(url);
     rowlock_db *hasty = open_impatient(c, url);
@@ -197,7 +196,7 @@ static int raise_in_thread(void *argument)
 static void raised_above_new_names(const struct contract *c, const char *url)
 {
     struct raiser raiser = {.url = url};
-    CLOSED_BY(scene_close)
+    OWNED(scene)
     struct scene s = scene_open(c, scene_isolations(c)[0], "tx raise", false);
     OWNED(db) rowlock_db *tx = adopt_with(c, s.session, RAISED), *db = must_open(url);
     OWNED(lock) rowlock_lock *born = must_lock(tx, "newborn"), *later = must_lock(db, "newborn");
@@ -216,7 +215,7 @@ static void raised_above_new_names(const struct contract *c, const char *url)
 /* Two installations in one database. */
 static void other_tables(const struct contract *c)
 {
-    CLOSED_BY(scene_close)
+    OWNED(scene)
     struct scene s = scene_open(c, scene_isolations(c)[0], "tx tables", false);
     OWNED(db) rowlock_db *tx = adopt_with(c, s.session, RAISED);
     scene_hold(&s);

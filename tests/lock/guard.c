@@ -6,7 +6,7 @@
 
 static void guard_says(const struct contract *c, const char *isolation, bool shared)
 {
-    CLOSED_BY(scene_close) struct scene s = scene_open(c, isolation, "tx guard", shared);
+    OWNED(scene) struct scene s = scene_open(c, isolation, "tx guard", shared);
     scene_begin(&s);
     scene_guard(&s, ROWLOCK_EMISUSE, "a lock that is not held guards nothing");
     scene_run(&s, "ROLLBACK");
@@ -52,7 +52,7 @@ static void guard_of_a_lost_lock(const struct contract *c, const char *isolation
  * guard, where there is more than one writer. */
 static void guarded(const struct contract *c, const char *isolation, bool shared)
 {
-    CLOSED_BY(scene_close) struct scene s = scene_open(c, isolation, "tx guarded", shared);
+    OWNED(scene) struct scene s = scene_open(c, isolation, "tx guarded", shared);
     int64_t token = scene_held_too_long(&s);
     scene_begin(&s);
     scene_guard(&s, ROWLOCK_OK, "a guard on an expired lock");
@@ -81,7 +81,7 @@ static void guarded(const struct contract *c, const char *isolation, bool shared
 /* A break that gave up may have been carried out after all: the last thing that is done to a lock. */
 static void break_waits(const struct contract *c, const char *isolation)
 {
-    CLOSED_BY(scene_close) struct scene s = scene_open(c, isolation, "tx break", false);
+    OWNED(scene) struct scene s = scene_open(c, isolation, "tx break", false);
     int64_t token = scene_hold(&s);
     scene_begin(&s);
     scene_guard(&s, ROWLOCK_OK, "a guarded lock");
@@ -113,7 +113,7 @@ static void after_the_snapshot(const struct contract *c, const char *isolation, 
         "a grant after the snapshot is guarded or in conflict, not lost",
         "after a renewal a release is done or in conflict, but not lost",
     };
-    CLOSED_BY(scene_close) struct scene s = scene_open(c, isolation, "tx snapshot", false);
+    OWNED(scene) struct scene s = scene_open(c, isolation, "tx snapshot", false);
     int64_t token = since == TAKEN_OVER ? scene_held_too_long(&s) : scene_hold(&s);
     if (since == ACQUIRED)
         is_result(s.own, rowlock_release(s.lock), ROWLOCK_OK, "release");
@@ -181,7 +181,7 @@ static void read_guard(const struct contract *c, const char *name, char *out, si
 static void plain_guard(const struct contract *c, const char *isolation)
 {
     char sql[1000];
-    CLOSED_BY(scene_close) struct scene s = scene_open(c, isolation, "tx plain", false);
+    OWNED(scene) struct scene s = scene_open(c, isolation, "tx plain", false);
     int64_t token = scene_held_too_long(&s);
     read_guard(c, s.name, sql, sizeof sql);
     scene_begin(&s);
@@ -203,7 +203,7 @@ static int guard_in_thread(void *argument)
 /* A grant that another transaction has made, but not committed. */
 static void guard_beside_a_grant(const struct contract *c, bool commits)
 {
-    struct scene s = scene_open(c, scene_isolations(c)[0], "tx in flight", false);
+    OWNED(scene) struct scene s = scene_open(c, scene_isolations(c)[0], "tx in flight", false);
     scene_held_too_long(&s);
     struct scene other = s;
     other.session = c->raw->open(c->url);
@@ -226,13 +226,12 @@ static void guard_beside_a_grant(const struct contract *c, bool commits)
     rowlock_lock_close(other.lock);
     rowlock_db_close(other.tx);
     c->raw->close(other.session);
-    scene_close(&s);
 }
 
 /* The application's own patience with locks is over. */
 static void guard_gives_up(const struct contract *c)
 {
-    struct scene s = scene_open(c, scene_isolations(c)[0], "tx patience", false);
+    OWNED(scene) struct scene s = scene_open(c, scene_isolations(c)[0], "tx patience", false);
     scene_hold(&s);
     void *other = c->raw->open(c->url);
     raw_run(c->raw, other, "%s", c->begin);
@@ -254,13 +253,12 @@ static void guard_gives_up(const struct contract *c)
     scene_run(&s, is_postgres(c) ? "ROLLBACK" : "COMMIT");
     scene_work_stands(&s, !is_postgres(c), "and the work goes on");
     c->raw->close(other);
-    scene_close(&s);
 }
 
 /* As on an old primary, or a node that lags. */
 static void guard_without_the_grant(const struct contract *c)
 {
-    struct scene s = scene_open(c, scene_isolations(c)[0], "tx behind", false);
+    OWNED(scene) struct scene s = scene_open(c, scene_isolations(c)[0], "tx behind", false);
     scene_hold(&s);
     is_result(s.own, rowlock_release(s.lock), ROWLOCK_OK, "released");
     scene_hold(&s);
@@ -276,12 +274,11 @@ static void guard_without_the_grant(const struct contract *c)
     scene_begin(&s);
     scene_guard(&s, ROWLOCK_OK, "one that has it");
     scene_run(&s, "ROLLBACK");
-    scene_close(&s);
 }
 
 static void lost_connection(const struct contract *c)
 {
-    CLOSED_BY(scene_close) struct scene s = scene_open(c, scene_isolations(c)[0], "tx gone", false);
+    OWNED(scene) struct scene s = scene_open(c, scene_isolations(c)[0], "tx gone", false);
     scene_hold(&s);
     scene_begin(&s);
     scene_work(&s);
@@ -296,7 +293,7 @@ static void lost_connection(const struct contract *c)
 /* Only where other nodes take writes does a guard change the token row. */
 static void guard_writes_nothing(const struct contract *c)
 {
-    struct scene s = scene_open(c, scene_isolations(c)[0], "tx unwritten", false);
+    OWNED(scene) struct scene s = scene_open(c, scene_isolations(c)[0], "tx unwritten", false);
     char galera[20] = "";
     const bool node = c->raw->ask(
         s.session, "SHOW GLOBAL VARIABLES WHERE Variable_name = 'wsrep_on' AND Value = 'ON'",
@@ -308,7 +305,6 @@ static void guard_writes_nothing(const struct contract *c)
     tap_is_int(
         db_int(c->raw, c->url, "SELECT guards FROM rowlock_tokens WHERE name = '%s'", s.name), node,
         "changes the token row on a node of Galera, and nothing elsewhere");
-    scene_close(&s);
 }
 
 void transaction_guards(const struct contract *c, const char *isolation)

@@ -257,7 +257,7 @@ static void release_that_fails(const struct contract *c)
     OWNED(lock) rowlock_lock *lock = must_lock(db, "release fails");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "acquire");
     int64_t token = rowlock_lock_token(lock);
-    void *session = c->raw->open(c->url);
+    OWNED(session) void *session = c->raw->open(c->url);
     raw_run(c->raw, session, "%s", c->begin);
     raw_run(c->raw, session, "UPDATE rowlock_locks SET note = 'x' WHERE name = 'release fails'");
     int result = rowlock_release(lock);
@@ -269,7 +269,6 @@ static void release_that_fails(const struct contract *c)
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "called again it is released");
     is_result(db, rowlock_release(lock), ROWLOCK_EMISUSE, "once");
     tap_is_int(rows_of(c, "release fails"), 0, "and gone");
-    c->raw->close(session);
 }
 
 void contract_leases(const struct contract *c)

@@ -88,21 +88,20 @@ static void let_go(struct loss *l, struct kept *k)
 }
 
 /* The nth request of the keeper: it is over before the lease ends, so the lock is never lost. */
-static bool lose_heartbeat(struct loss *l)
+static void lose_heartbeat(struct loss *l)
 {
     struct kept k = keep(l);
     loss_arm(l);
     bool honest = watch_until(l, &k, clock_ms() + k.ttl_ms * 2 / 3, NULL, 0);
-    bool fired = loss_disarm(l);
+    loss_disarm(l);
     honest = honest && watch_until(l, &k, clock_ms() + k.ttl_ms, is_well, k.renewals);
     loss_ok(l, honest, "never more is told than the table has");
     loss_ok(l, !k.lost && is_well(&k, 0), "the lease is renewed on and on");
     let_go(l, &k);
-    return fired;
 }
 
 /* Released while a renewal is lost. */
-static bool lose_last_heartbeat(struct loss *l)
+static void lose_last_heartbeat(struct loss *l)
 {
     struct kept k = keep(l);
     loss_arm(l);
@@ -112,18 +111,18 @@ static bool lose_last_heartbeat(struct loss *l)
         honest = look(l, &k);
         sleep_ms(LOOK_CLOSELY_MS);
     }
-    bool fired = loss_disarm(l);
+    loss_disarm(l);
     loss_ok(l, honest, "never more is told than the table has");
     let_go(l, &k);
-    return fired;
 }
 
 /* ---- the keeper's server is silent for longer, which is not a matter of requests */
 
-static bool lose_for_a_while(struct loss *l)
+static void lose_for_a_while(struct loss *l)
 {
     struct kept k = keep(l);
     faultproxy_blackhole(l->proxy);
+    l->fired = true;
     bool honest = watch_until(l, &k, clock_ms() + k.ttl_ms * 7 / 10, NULL, 0);
     loss_ok(l, k.jeopardy && !k.lost, "silence puts the lease into jeopardy");
     faultproxy_heal(l->proxy);
@@ -131,13 +130,13 @@ static bool lose_for_a_while(struct loss *l)
     loss_ok(l, honest, "never more is told than the table has");
     loss_ok(l, is_well(&k, 0), "and it is held again when that is over");
     let_go(l, &k);
-    return true;
 }
 
-static bool lose_for_good(struct loss *l)
+static void lose_for_good(struct loss *l)
 {
     struct kept k = keep(l);
     faultproxy_blackhole(l->proxy);
+    l->fired = true;
     bool honest = watch_until(l, &k, clock_ms() + k.ttl_ms * 13 / 10, NULL, 0);
     loss_ok(l, honest, "never more is told than the table has");
     loss_ok(l, k.jeopardy && k.lost, "in jeopardy, then lost");
@@ -147,17 +146,12 @@ static bool lose_for_good(struct loss *l)
     loss_is(l, rowlock_lock_state(k.lock), ROWLOCK_STATE_LOST, "lost is final");
     loss_is(l, k.renewals, renewals, "and no keeper renews it");
     let_go(l, &k);
-    return true;
 }
 
 const struct operation lost_keeper_operations[] = {
-    {.what = "keep", .lose = lose_heartbeat, .reconnects = true, .varies = true, .alike = true},
-    {.what = "keep and release",
-     .lose = lose_last_heartbeat,
-     .reconnects = true,
-     .varies = true,
-     .alike = true},
-    {.what = "keep, silence", .lose = lose_for_a_while, .once = true},
-    {.what = "keep, long silence", .lose = lose_for_good, .once = true},
-    {.lose = NULL},
+    {"keep", lose_heartbeat, RECONNECTS | VARIES | ALIKE, 0},
+    {"keep and release", lose_last_heartbeat, RECONNECTS | VARIES | ALIKE, 0},
+    {"keep, silence", lose_for_a_while, ONCE, 0},
+    {"keep, long silence", lose_for_good, ONCE, 0},
+    {NULL, NULL, 0, 0},
 };

@@ -4,7 +4,6 @@
 #include "loss.h"
 
 #include "lock/lock.h"
-#include "quick.h"
 
 /* A handle whose other one is straight to the server. */
 struct pair {
@@ -33,14 +32,6 @@ static bool under_way(const struct loss *l)
     return l->way == REQUEST_LATE || l->way == REQUEST_LATE_POOLED;
 }
 
-static int acquire(struct loss *l, rowlock_lock *lock, bool *fired)
-{
-    loss_arm(l);
-    int said = try_lock(lock, TTL_MS);
-    *fired = loss_disarm(l);
-    return said;
-}
-
 /* ECONN says that nothing was done, and that nothing is on its way. */
 static void check_undone(struct loss *l, int said, long long rows)
 {
@@ -65,13 +56,12 @@ static void acquire_again(struct loss *l, struct pair *p, int said, long long ro
     loss_result(l, p->db, try_lock(p->lock, TTL_MS), ROWLOCK_OK, "the next acquire gets it");
 }
 
-static bool lose_acquire(struct loss *l)
+static void lose_acquire(struct loss *l)
 {
-    bool fired;
-    struct pair p = open_pair(l);
+    CLOSED_BY(close_pair) struct pair p = open_pair(l);
     long long token = loss_next_token(l);
-    int said = acquire(l, p.lock, &fired);
-    loss_said(l, p.db, fired, said, ROWLOCK_OK);
+    int said = LOSING(l, try_lock(p.lock, TTL_MS));
+    loss_said(l, p.db, said, ROWLOCK_OK);
     acquire_again(l, &p, said, 0);
     loss_granted(l, p.lock, token);
     if (!under_way(l)) {
@@ -84,21 +74,18 @@ static bool lose_acquire(struct loss *l)
     loss_gone_or_explained(l, rowlock_lock_owner(p.lock));
     if (loss_rows(l) == 0)
         loss_rival_gets(l, token);
-    close_pair(&p);
-    return fired;
 }
 
 /* The same over an expired row, and held until all has arrived. */
-static bool lose_takeover(struct loss *l)
+static void lose_takeover(struct loss *l)
 {
-    bool fired;
-    struct pair p = open_pair(l);
+    CLOSED_BY(close_pair) struct pair p = open_pair(l);
     loss_is(l, try_lock(p.rival, LONG_TTL_MS), ROWLOCK_OK, "another holds it at first");
     raw_run(l->raw, l->session, "UPDATE %slocks SET expires = 1 WHERE name = '%s'", l->prefix,
             l->name);
     long long token = loss_next_token(l);
-    int said = acquire(l, p.lock, &fired);
-    loss_said(l, p.db, fired, said, ROWLOCK_OK);
+    int said = LOSING(l, try_lock(p.lock, TTL_MS));
+    loss_said(l, p.db, said, ROWLOCK_OK);
     acquire_again(l, &p, said, 1);
     loss_granted(l, p.lock, token);
     loss_pass(l);
@@ -106,20 +93,17 @@ static bool lose_takeover(struct loss *l)
     loss_is(l, rowlock_renew(p.rival, 0), ROWLOCK_LOST, "the client that let it expire finds out");
     loss_result(l, p.db, rowlock_release(p.lock), ROWLOCK_OK, "it is released");
     loss_rival_gets(l, token);
-    close_pair(&p);
-    return fired;
 }
 
 /* A try on a lock that another holds. What arrives late may find it free, and then no caller waits for it:
  * the handle knows, and takes it back when it is closed. */
-static bool lose_busy(struct loss *l)
+static void lose_busy(struct loss *l)
 {
-    bool fired;
     struct pair p = open_pair(l);
     loss_is(l, try_lock(p.rival, LONG_TTL_MS), ROWLOCK_OK, "another holds it at first");
     long long token = rowlock_lock_token(p.rival);
-    int said = acquire(l, p.lock, &fired);
-    loss_said(l, p.db, fired, said, ROWLOCK_BUSY);
+    int said = LOSING(l, try_lock(p.lock, TTL_MS));
+    loss_said(l, p.db, said, ROWLOCK_BUSY);
     loss_is(l, rowlock_verify(p.rival), ROWLOCK_OK, "the holder is not touched");
     loss_granted(l, p.rival, token);
     loss_is(l, rowlock_release(p.rival), ROWLOCK_OK, "and releases");
@@ -131,7 +115,6 @@ static bool lose_busy(struct loss *l)
         loss_is(l, loss_rows(l), 0, "closing takes back what has been granted since");
     loss_pass(l);
     loss_gone_or_explained(l, owner);
-    return fired;
 }
 
 /* ---- wait */
@@ -140,9 +123,8 @@ enum { TICKET_MS = 1000 };
 
 static int wait_for_it(rowlock_lock *lock)
 {
-    rowlock_acquire_options how =
-        *OPTIONS(acquire, .ttl_ms = TTL_MS, .wait_ms = TTL_MS, .ticket_ms = TICKET_MS);
-    return rowlock_acquire(lock, &how);
+    return rowlock_acquire(
+        lock, OPTIONS(acquire, .ttl_ms = TTL_MS, .wait_ms = TTL_MS, .ticket_ms = TICKET_MS));
 }
 
 static long long tickets(const struct loss *l)
@@ -152,16 +134,14 @@ static long long tickets(const struct loss *l)
 }
 
 /* Another's lease ends meanwhile. A ticket of a request whose answer was lost stays for its own lease. */
-static bool lose_wait(struct loss *l)
+static void lose_wait(struct loss *l)
 {
-    struct pair p = open_pair(l);
+    CLOSED_BY(close_pair) struct pair p = open_pair(l);
     loss_is(l, try_lock(p.rival, TICKET_MS / 2), ROWLOCK_OK, "another holds it at first");
     long long token = loss_next_token(l);
-    loss_arm(l);
-    int said = wait_for_it(p.lock);
-    bool fired = loss_disarm(l);
-    loss_said(l, p.db, fired, said, ROWLOCK_OK);
-    loss_ok(l, tickets(l) == 0 || fired, "no ticket is left behind");
+    int said = LOSING(l, wait_for_it(p.lock));
+    loss_said(l, p.db, said, ROWLOCK_OK);
+    loss_ok(l, tickets(l) == 0 || l->fired, "no ticket is left behind");
     loss_pass_before(l);
     if (said != ROWLOCK_OK)
         loss_result(l, p.db, wait_for_it(p.lock), ROWLOCK_OK, "the next acquire gets it");
@@ -173,47 +153,39 @@ static bool lose_wait(struct loss *l)
     if (loss_rows(l) == 0)
         loss_rival_gets(l, token);
     raw_run(l->raw, l->session, "DELETE FROM %swaiters WHERE name = '%s'", l->prefix, l->name);
-    close_pair(&p);
-    return fired;
 }
 
 /* A wait that ends without a grant, and perhaps without a connection to give its ticket back on. */
-static bool lose_wait_in_vain(struct loss *l, bool closes)
+static void lose_wait_in_vain(struct loss *l, bool closes)
 {
     enum { WAIT_MS = 300, LONG_TICKET_MS = 600000 };
-    struct pair p = open_pair(l);
-    rowlock_acquire_options how =
-        *OPTIONS(acquire, .wait_ms = WAIT_MS, .ticket_ms = LONG_TICKET_MS);
+    CLOSED_BY(close_pair) struct pair p = open_pair(l);
     loss_is(l, try_lock(p.rival, LONG_TTL_MS), ROWLOCK_OK, "another holds it at first");
-    loss_arm(l);
-    int said = rowlock_acquire(p.lock, &how);
-    bool fired = loss_disarm(l);
+    int said = LOSING(l, rowlock_acquire(p.lock, OPTIONS(acquire, .wait_ms = WAIT_MS,
+                                                         .ticket_ms = LONG_TICKET_MS)));
     if (said != ROWLOCK_TIMEOUT) /* it also is that if the last requests are lost */
-        loss_said(l, p.db, fired, said, ROWLOCK_TIMEOUT);
+        loss_said(l, p.db, said, ROWLOCK_TIMEOUT);
     loss_pass(l);
     if (closes) {
         rowlock_lock_close(p.lock);
         p.lock = NULL;
     } else {
-        rowlock_lock *other = must_lock(p.db, "another lock");
+        OWNED(lock) rowlock_lock *other = must_lock(p.db, "another lock");
         loss_result(l, p.db, try_lock(other, LONG_TTL_MS), ROWLOCK_OK, "another lock is acquired");
-        rowlock_lock_close(other);
     }
     loss_is(l, tickets(l), 0, "no ticket is left behind");
     loss_is(l, rowlock_release(p.rival), ROWLOCK_OK, "the lock is released");
     loss_is(l, try_lock(p.rival, LONG_TTL_MS), ROWLOCK_OK, "and is free");
-    close_pair(&p);
-    return fired;
 }
 
-static bool lose_wait_then_call(struct loss *l)
+static void lose_wait_then_call(struct loss *l)
 {
-    return lose_wait_in_vain(l, false);
+    lose_wait_in_vain(l, false);
 }
 
-static bool lose_wait_then_close(struct loss *l)
+static void lose_wait_then_close(struct loss *l)
 {
-    return lose_wait_in_vain(l, true);
+    lose_wait_in_vain(l, true);
 }
 
 /* ---- a lock that is held, and the loss of one call */
@@ -222,7 +194,6 @@ struct losing {
     struct pair p;
     long long token;
     int said;
-    bool fired;
 };
 
 static struct losing hold_and_lose(struct loss *l, int64_t ttl_ms, int (*call)(rowlock_lock *lock))
@@ -230,10 +201,8 @@ static struct losing hold_and_lose(struct loss *l, int64_t ttl_ms, int (*call)(r
     struct losing r = {.p = open_pair(l)};
     loss_result(l, r.p.db, try_lock(r.p.lock, ttl_ms), ROWLOCK_OK, "granted at first");
     r.token = rowlock_lock_token(r.p.lock);
-    loss_arm(l);
-    r.said = call(r.p.lock);
-    r.fired = loss_disarm(l);
-    loss_said(l, r.p.db, r.fired, r.said, ROWLOCK_OK);
+    r.said = LOSING(l, call(r.p.lock));
+    loss_said(l, r.p.db, r.said, ROWLOCK_OK);
     return r;
 }
 
@@ -243,20 +212,18 @@ static void is_released(struct loss *l, struct losing *r)
     loss_is(l, loss_rows(l), 0, "and gone");
 }
 
-static bool end_losing(struct losing *r)
+static void end_losing(struct losing *r)
 {
     close_pair(&r->p);
-    return r->fired;
 }
 
 /* ---- close */
 
-static bool lose_acquire_and_close(struct loss *l)
+static void lose_acquire_and_close(struct loss *l)
 {
-    bool fired;
     struct pair p = open_pair(l);
-    int said = acquire(l, p.lock, &fired);
-    loss_said(l, p.db, fired, said, ROWLOCK_OK);
+    int said = LOSING(l, try_lock(p.lock, TTL_MS));
+    loss_said(l, p.db, said, ROWLOCK_OK);
     OWNED(text) char *owner = strdup(rowlock_lock_owner(p.lock));
     check_undone(l, said, 0);
     loss_pass_before(l);
@@ -267,22 +234,21 @@ static bool lose_acquire_and_close(struct loss *l)
     loss_gone_or_explained(l, owner);
     if (loss_rows(l) == 0)
         loss_rival_gets(l, token);
-    return fired;
 }
 
 /* What is lost is the taking back of a grant whose answer was lost. */
-static bool lose_withdraw(struct loss *l)
+static void lose_withdraw(struct loss *l)
 {
-    struct pair p = open_pair(l);
+    CLOSED_BY(close_pair) struct pair p = open_pair(l);
     loss_result(l, p.db, try_lock(p.lock, TTL_MS), ROWLOCK_OK, "granted");
     p.lock->state = RLK_IDLE;
     p.lock->request_open = true;
     long long token = loss_token(l);
     loss_arm(l);
     rowlock_lock_close(p.lock);
-    bool fired = loss_disarm(l);
+    loss_disarm(l);
     p.lock = NULL;
-    bool helpless = fired && l->mode == NOT_RECONNECTING;
+    bool helpless = l->fired && l->mode == NOT_RECONNECTING;
     loss_ok(l, loss_rows(l) == 0 || helpless, "closing takes it back");
     loss_pass(l);
     if (loss_rows(l) == 1) {
@@ -291,8 +257,6 @@ static bool lose_withdraw(struct loss *l)
         loss_is(l, rowlock_break(l->others, l->name, token, NULL), ROWLOCK_OK, "or is broken");
     }
     loss_rival_gets(l, token);
-    close_pair(&p);
-    return fired;
 }
 
 /* ---- renew and verify */
@@ -307,9 +271,9 @@ static int renew_for_shorter(rowlock_lock *lock)
     return rowlock_renew(lock, LONG_TTL_MS / 10);
 }
 
-static bool lose_renew(struct loss *l)
+static void lose_renew(struct loss *l)
 {
-    struct losing r = hold_and_lose(l, LONG_TTL_MS / 2, renew_for_long);
+    CLOSED_BY(end_losing) struct losing r = hold_and_lose(l, LONG_TTL_MS / 2, renew_for_long);
     loss_not_overstated(l, r.p.lock);
     bool longer = rowlock_lock_remaining_ms(r.p.lock) > LONG_TTL_MS / 2,
          done = r.said == ROWLOCK_OK;
@@ -325,13 +289,12 @@ static bool lose_renew(struct loss *l)
     loss_pass(l);
     loss_granted(l, r.p.lock, r.token);
     is_released(l, &r);
-    return end_losing(&r);
 }
 
 /* A shorter lease than the next renewal gives, by a request that may arrive after that. */
-static bool lose_shorter_renewal(struct loss *l)
+static void lose_shorter_renewal(struct loss *l)
 {
-    struct losing r = hold_and_lose(l, LONG_TTL_MS, renew_for_shorter);
+    CLOSED_BY(end_losing) struct losing r = hold_and_lose(l, LONG_TTL_MS, renew_for_shorter);
     loss_not_overstated(l, r.p.lock);
     loss_pass_before(l);
     loss_result(l, r.p.db, renew_for_long(r.p.lock), ROWLOCK_OK, "a longer one follows");
@@ -339,31 +302,26 @@ static bool lose_shorter_renewal(struct loss *l)
     loss_pass(l);
     loss_not_overstated(l, r.p.lock);
     loss_result(l, r.p.db, rowlock_release(r.p.lock), ROWLOCK_OK, "it is released");
-    return end_losing(&r);
 }
 
 /* A renewal that arrives after the release does not make the lock stand again. */
-static bool lose_renewal_of_released(struct loss *l)
+static void lose_renewal_of_released(struct loss *l)
 {
-    struct losing r = hold_and_lose(l, LONG_TTL_MS, renew_for_long);
+    CLOSED_BY(end_losing) struct losing r = hold_and_lose(l, LONG_TTL_MS, renew_for_long);
     loss_result(l, r.p.db, rowlock_release(r.p.lock), ROWLOCK_OK, "it is released");
     loss_pass(l);
     loss_is(l, loss_rows(l), 0, "and stays so");
     loss_rival_gets(l, r.token);
-    return end_losing(&r);
 }
 
-static bool lose_verify(struct loss *l)
+static void lose_verify(struct loss *l)
 {
     OWNED(db) rowlock_db *db = loss_open(l);
     OWNED(lock) rowlock_lock *lock = loss_hold(l, db);
-    loss_arm(l);
-    int said = rowlock_verify(lock);
-    bool fired = loss_disarm(l);
-    loss_read_said(l, db, fired, said);
+    int said = LOSING(l, rowlock_verify(lock));
+    loss_read_said(l, db, said);
     loss_result(l, db, rowlock_verify(lock), ROWLOCK_OK, "it stands");
     loss_result(l, db, rowlock_release(lock), ROWLOCK_OK, "and is released");
-    return fired;
 }
 
 static int note_address(rowlock_lock *lock)
@@ -371,12 +329,11 @@ static int note_address(rowlock_lock *lock)
     return rowlock_note(lock, "here");
 }
 
-static bool lose_note(struct loss *l)
+static void lose_note(struct loss *l)
 {
-    struct losing r = hold_and_lose(l, LONG_TTL_MS, note_address);
+    CLOSED_BY(end_losing) struct losing r = hold_and_lose(l, LONG_TTL_MS, note_address);
     loss_result(l, r.p.db, note_address(r.p.lock), ROWLOCK_OK, "the same note is set again");
     loss_result(l, r.p.db, rowlock_release(r.p.lock), ROWLOCK_OK, "the lock is released");
-    return end_losing(&r);
 }
 
 /* ---- release */
@@ -390,9 +347,9 @@ static void check_counts_as_holding(const struct loss *l, const rowlock_lock *lo
             "whether its lease is counted upon is known: %s", rowlock_result_name(said));
 }
 
-static bool lose_release(struct loss *l)
+static void lose_release(struct loss *l)
 {
-    struct losing r = hold_and_lose(l, LONG_TTL_MS, rowlock_release);
+    CLOSED_BY(end_losing) struct losing r = hold_and_lose(l, LONG_TTL_MS, rowlock_release);
     check_undone(l, r.said, 1);
     loss_ok(l, r.said != ROWLOCK_OK || loss_rows(l) == 0, "nothing is called done that was not");
     loss_pass_before(l);
@@ -408,11 +365,10 @@ static bool lose_release(struct loss *l)
     loss_pass(l);
     loss_granted(l, r.p.rival, r.token + 1);
     loss_is(l, rowlock_release(r.p.rival), ROWLOCK_OK, "and keeps it");
-    return end_losing(&r);
 }
 
 /* Between the lost answer and the next question another client gets the lock. */
-static bool lose_release_to_rival(struct loss *l)
+static void lose_release_to_rival(struct loss *l)
 {
     struct losing r = hold_and_lose(l, LONG_TTL_MS, rowlock_release);
     loss_pass_before(l);
@@ -426,20 +382,18 @@ static bool lose_release_to_rival(struct loss *l)
     }
     close_pair(&r.p);
     loss_is(l, loss_rows(l), 0, "nothing is left behind");
-    return r.fired;
 }
 
-static bool lose_release_and_close(struct loss *l)
+static void lose_release_and_close(struct loss *l)
 {
     struct losing r = hold_and_lose(l, LONG_TTL_MS, rowlock_release);
     loss_pass_before(l);
     close_pair(&r.p);
     loss_is(l, loss_rows(l), 0, "closing settles it");
-    return r.fired;
 }
 
 /* The grant is broken between the lost request and the next question. */
-static bool lose_release_of_broken(struct loss *l)
+static void lose_release_of_broken(struct loss *l)
 {
     struct losing r = hold_and_lose(l, LONG_TTL_MS, rowlock_release);
     loss_pass(l);
@@ -450,47 +404,26 @@ static bool lose_release_of_broken(struct loss *l)
     }
     close_pair(&r.p);
     loss_is(l, loss_rows(l), 0, "nothing is left behind");
-    return r.fired;
 }
 
 const struct operation lost_lock_operations[] = {
-    {.what = "acquire", .lose = lose_acquire, .reconnects = true, .pools = true, .connects = true},
-    {.what = "take over", .lose = lose_takeover, .reconnects = true, .pools = true},
-    {.what = "try a held lock", .lose = lose_busy, .reconnects = true, .pools = true},
+    {"acquire", lose_acquire, RECONNECTS | POOLS | CONNECTS, 0},
+    {"take over", lose_takeover, RECONNECTS | POOLS, 0},
+    {"try a held lock", lose_busy, RECONNECTS | POOLS, 0},
     /* After the first requests a waiter's looks are alike. */
-    {.what = "wait",
-     .lose = lose_wait,
-     .reconnects = true,
-     .many = true,
-     .varies = true,
-     .most = 14},
-    {.what = "wait in vain",
-     .lose = lose_wait_then_call,
-     .reconnects = true,
-     .many = true,
-     .varies = true,
-     .most = 6},
-    {.what = "wait in vain and close",
-     .lose = lose_wait_then_close,
-     .many = true,
-     .varies = true,
-     .most = 6},
-    {.what = "acquire and close",
-     .lose = lose_acquire_and_close,
-     .reconnects = true,
-     .pools = true},
-    {.what = "close", .lose = lose_withdraw, .reconnects = true, .pools = true},
-    {.what = "renew", .lose = lose_renew, .reconnects = true, .pools = true, .connects = true},
-    {.what = "renew for shorter", .lose = lose_shorter_renewal, .reconnects = true, .pools = true},
-    {.what = "renew and release",
-     .lose = lose_renewal_of_released,
-     .reconnects = true,
-     .pools = true},
-    {.what = "note", .lose = lose_note, .reconnects = true, .pools = true},
-    {.what = "verify", .lose = lose_verify, .reconnects = true},
-    {.what = "release", .lose = lose_release, .reconnects = true, .pools = true, .connects = true},
-    {.what = "release to a rival", .lose = lose_release_to_rival},
-    {.what = "release and close", .lose = lose_release_and_close, .pools = true},
-    {.what = "release of a broken grant", .lose = lose_release_of_broken},
-    {.lose = NULL},
+    {"wait", lose_wait, RECONNECTS | MANY | VARIES, 14},
+    {"wait in vain", lose_wait_then_call, RECONNECTS | MANY | VARIES, 6},
+    {"wait in vain and close", lose_wait_then_close, MANY | VARIES, 6},
+    {"acquire and close", lose_acquire_and_close, RECONNECTS | POOLS, 0},
+    {"close", lose_withdraw, RECONNECTS | POOLS, 0},
+    {"renew", lose_renew, RECONNECTS | POOLS | CONNECTS, 0},
+    {"renew for shorter", lose_shorter_renewal, RECONNECTS | POOLS, 0},
+    {"renew and release", lose_renewal_of_released, RECONNECTS | POOLS, 0},
+    {"note", lose_note, RECONNECTS | POOLS, 0},
+    {"verify", lose_verify, RECONNECTS, 0},
+    {"release", lose_release, RECONNECTS | POOLS | CONNECTS, 0},
+    {"release to a rival", lose_release_to_rival, 0, 0},
+    {"release and close", lose_release_and_close, POOLS, 0},
+    {"release of a broken grant", lose_release_of_broken, 0, 0},
+    {NULL, NULL, 0, 0},
 };

@@ -4,10 +4,6 @@
  */
 #include "loss.h"
 
-#include <stdatomic.h>
-
-#include "quick.h"
-
 /* A transaction on an adopted connection through the proxy, and a lock straight to the server. */
 struct deal {
     void *session;
@@ -72,7 +68,7 @@ static void arm(struct loss *l, struct deal *d)
 /* A connection that is lost took the transaction along; what the caller can do is close it. */
 enum outcome { COMMITTED, UNDONE, UNKNOWN };
 
-static enum outcome end(struct loss *l, struct deal *d, int said, bool *fired)
+static enum outcome end(struct loss *l, struct deal *d, int said)
 {
     char why[300] = "";
     enum outcome outcome = UNDONE;
@@ -84,8 +80,8 @@ static enum outcome end(struct loss *l, struct deal *d, int said, bool *fired)
         loss_is(l, err.transaction_over, 1, "which is told");
     }
     d->over = true;
-    *fired = loss_disarm(l);
-    loss_ok(l, *fired || outcome == COMMITTED, "where nothing is lost it is committed");
+    loss_disarm(l);
+    loss_ok(l, l->fired || outcome == COMMITTED, "where nothing is lost it is committed");
     rowlock_db_close(d->tx);
     l->raw->close(d->session);
     loss_pass(l);
@@ -106,32 +102,27 @@ static bool becomes(struct loss *l, long long (*what)(const struct loss *l), lon
     return EVENTUALLY(what(l) == want);
 }
 
-static bool lose_guard(struct loss *l)
+static void lose_guard(struct loss *l)
 {
-    bool fired;
-    struct deal d = begin(l);
+    CLOSED_BY(close_deal) struct deal d = begin(l);
     loss_result(l, l->others, try_lock(d.lock, LONG_TTL_MS), ROWLOCK_OK, "granted at first");
     long long token = rowlock_lock_token(d.lock);
     arm(l, &d);
     int said = rowlock_guard(d.lock, d.tx);
-    end(l, &d, said, &fired);
+    end(l, &d, said);
     loss_granted(l, d.lock, token);
     loss_result(l, l->others, rowlock_break(l->others, l->name, token, NULL), ROWLOCK_OK,
                 "nothing is guarded any more");
     loss_is(l, rowlock_release(d.lock), ROWLOCK_LOST, "which the holder finds out");
-    close_deal(&d);
-    return fired;
 }
 
-static bool lose_tx_acquire(struct loss *l)
+static void lose_tx_acquire(struct loss *l)
 {
-    bool fired;
-    struct deal d = begin(l);
+    CLOSED_BY(close_deal) struct deal d = begin(l);
     long long token = loss_next_token(l);
-    rowlock_acquire_options options = *OPTIONS(acquire, .ttl_ms = LONG_TTL_MS);
     arm(l, &d);
-    int said = rowlock_tx_acquire(d.lock, d.tx, &options);
-    enum outcome outcome = end(l, &d, said, &fired);
+    int said = rowlock_tx_acquire(d.lock, d.tx, OPTIONS(acquire, .ttl_ms = LONG_TTL_MS));
+    enum outcome outcome = end(l, &d, said);
     if (outcome == COMMITTED) {
         loss_granted(l, d.lock, token);
         loss_result(l, l->others, rowlock_release(d.lock), ROWLOCK_OK, "it is released");
@@ -145,19 +136,16 @@ static bool lose_tx_acquire(struct loss *l)
         loss_is(l, rowlock_release(d.lock), there ? ROWLOCK_OK : ROWLOCK_LOST, "and releases");
     }
     loss_rival_gets(l, outcome == COMMITTED ? token : 0);
-    close_deal(&d);
-    return fired;
 }
 
-static bool lose_tx_release(struct loss *l)
+static void lose_tx_release(struct loss *l)
 {
-    bool fired;
-    struct deal d = begin(l);
+    CLOSED_BY(close_deal) struct deal d = begin(l);
     loss_result(l, l->others, try_lock(d.lock, LONG_TTL_MS), ROWLOCK_OK, "granted at first");
     long long token = rowlock_lock_token(d.lock);
     arm(l, &d);
     int said = rowlock_tx_release(d.lock, d.tx);
-    enum outcome outcome = end(l, &d, said, &fired);
+    enum outcome outcome = end(l, &d, said);
     if (outcome == COMMITTED) {
         loss_is(l, loss_rows(l), 0, "the lock went with the commit");
         loss_result(l, l->others, rowlock_release(d.lock), ROWLOCK_OK,
@@ -172,36 +160,26 @@ static bool lose_tx_release(struct loss *l)
     }
     loss_ok(l, becomes(l, loss_rows, 0), "it is gone");
     loss_rival_gets(l, token);
-    close_deal(&d);
-    return fired;
 }
 
-static long long seen(const struct loss *l)
+static void lose_tx_fence(struct loss *l)
 {
-    return raw_int(l->raw, l->session,
-                   "SELECT coalesce(max(token), 0) FROM %sfences WHERE resource = '%s'", l->prefix,
-                   l->name);
-}
-
-static bool lose_tx_fence(struct loss *l)
-{
-    bool fired;
-    struct deal d = begin(l);
+    CLOSED_BY(close_deal) struct deal d = begin(l);
     arm(l, &d);
     int said = rowlock_fence(d.tx, l->name, 5);
-    enum outcome outcome = end(l, &d, said, &fired);
+    enum outcome outcome = end(l, &d, said);
     if (outcome != UNKNOWN)
-        loss_ok(l, becomes(l, seen, outcome == COMMITTED ? 5 : 0), "what was seen is committed");
+        loss_ok(l, becomes(l, loss_seen, outcome == COMMITTED ? 5 : 0),
+                "what was seen is committed");
     loss_result(l, l->others, rowlock_fence(l->others, l->name, 4),
-                seen(l) == 5 ? ROWLOCK_STALE : ROWLOCK_OK, "no session has it locked any more");
-    close_deal(&d);
-    return fired;
+                loss_seen(l) == 5 ? ROWLOCK_STALE : ROWLOCK_OK,
+                "no session has it locked any more");
 }
 
 const struct operation lost_tx_operations[] = {
-    {.what = "guard", .lose = lose_guard},
-    {.what = "acquire in a transaction", .lose = lose_tx_acquire},
-    {.what = "release in a transaction", .lose = lose_tx_release},
-    {.what = "fence in a transaction", .lose = lose_tx_fence},
-    {.lose = NULL},
+    {"guard", lose_guard, 0, 0},
+    {"acquire in a transaction", lose_tx_acquire, 0, 0},
+    {"release in a transaction", lose_tx_release, 0, 0},
+    {"fence in a transaction", lose_tx_fence, 0, 0},
+    {NULL, NULL, 0, 0},
 };

@@ -4,8 +4,6 @@
  * its own, and others may remove some of them as soon as they are committed. */
 #include "contract.h"
 
-#include <stdatomic.h>
-
 /* Many, so that they are read back slowly. The last two come last in the order of names too. */
 enum { NAMES = 400, BROKEN = NAMES - 2, NEW = NAMES - 1, HELD_MS = 60000 };
 
@@ -78,10 +76,10 @@ static void group_close(struct group *g)
  * these, and is the first to go on when they are committed. */
 static void broken_at_once(const struct contract *c)
 {
-    struct group g;
+    CLOSED_BY(group_close) struct group g;
     int held = 0;
     group_open(&g, c);
-    void *floor = c->raw->open(c->url), *watcher = c->raw->open(c->url);
+    OWNED(session) void *floor = c->raw->open(c->url), *watcher = c->raw->open(c->url);
     raw_run(c->raw, floor, "START TRANSACTION");
     raw_run(c->raw, floor, "SELECT * FROM rowlock_meta FOR UPDATE");
     struct helper *acquires = helper_start(acquire_group, &g);
@@ -96,9 +94,6 @@ static void broken_at_once(const struct contract *c)
         held += rowlock_verify(g.locks[i]) == ROWLOCK_OK;
     tap_is_int(held, NAMES - 1, "the handles hold all others");
     is_result(g.db, rowlock_renew(g.locks[BROKEN], 0), ROWLOCK_LOST, "and that one is LOST");
-    c->raw->close(floor);
-    c->raw->close(watcher);
-    group_close(&g);
 }
 
 void contract_mysql_many(const struct contract *c)

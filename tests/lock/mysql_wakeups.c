@@ -8,7 +8,7 @@
 static void applications_locks(const struct contract *c)
 {
     struct guest holder, g;
-    void *session = c->raw->open(c->url);
+    OWNED(session) void *session = c->raw->open(c->url);
     tap_is_int(raw_int(c->raw, session, "SELECT GET_LOCK('the application', 0)"), 1,
                "the application has a lock of the server's own");
     guest_open(&holder, c, "adopted wakeup", 0);
@@ -27,7 +27,6 @@ static void applications_locks(const struct contract *c)
     tap_is_int(raw_int(c->raw, session, "SELECT RELEASE_ALL_LOCKS()"), 1,
                "the connection has that one lock and no other");
     guest_close(&holder);
-    c->raw->close(session);
 }
 
 /* A connection of ours that has waited, and held, and released, keeps nothing either: the next one would

@@ -67,7 +67,7 @@ static void are_all_different(const struct contract *c, const char *const *names
     tap_is_int(granted, count, "%s: each is a lock of its own", what);
     for (int i = 0; i < count; i++) {
         rowlock_grant holder = ROWLOCK_GRANT_INIT;
-        rowlock_lock *rival = must_lock(db, names[i]);
+        OWNED(lock) rowlock_lock *rival = must_lock(db, names[i]);
         bool same = try_lock(rival, TTL_MS) == ROWLOCK_BUSY &&
                     rowlock_lock_holder(rival, &holder) == ROWLOCK_OK &&
                     strcmp(holder.name, names[i]) == 0 &&
@@ -75,7 +75,6 @@ static void are_all_different(const struct contract *c, const char *const *names
         if (!same)
             tap_note("not met as itself: %d", i);
         met += same;
-        rowlock_lock_close(rival);
     }
     tap_is_int(met, count, "%s: each is found again by its bytes", what);
     int released = 0;
@@ -166,8 +165,8 @@ static void hostile_texts(const struct contract *c)
         rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
         rowlock_db_options who =
             *OPTIONS(db, .owner = how.note = hostile[i], .program = how.note = hostile[i]);
-        rowlock_db *db = must_open_with(c->url, &who);
-        rowlock_lock *lock = must_lock(db, "hostile texts");
+        OWNED(db) rowlock_db *db = must_open_with(c->url, &who);
+        OWNED(lock) rowlock_lock *lock = must_lock(db, "hostile texts");
         rowlock_grant broken = ROWLOCK_GRANT_INIT;
         bool good = rowlock_acquire(lock, &how) == ROWLOCK_OK &&
                     rowlock_renew(lock, 0) == ROWLOCK_OK && rowlock_verify(lock) == ROWLOCK_OK &&
@@ -176,8 +175,6 @@ static void hostile_texts(const struct contract *c)
         if (!good)
             tap_note("text %d: %s; owner '%s' note '%s'", i, why(db), broken.owner, broken.note);
         same += good;
-        rowlock_lock_close(lock);
-        rowlock_db_close(db);
     }
     tap_is_int(same, COUNT(hostile), "owners and notes are just texts");
 }

@@ -48,11 +48,9 @@ static void owners_are_bytes(const struct contract *c)
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "an owner holds a lock");
     int busy = 0;
     for (size_t i = 0; i < sizeof owners / sizeof owners[0]; i++) {
-        rowlock_db *other = must_open_as(c->url, owners[i]);
-        rowlock_lock *theirs = must_lock(other, "owners");
+        OWNED(db) rowlock_db *other = must_open_as(c->url, owners[i]);
+        OWNED(lock) rowlock_lock *theirs = must_lock(other, "owners");
         busy += strcmp(owners[i], "owner") != 0 && try_lock(theirs, TTL_MS) == ROWLOCK_BUSY;
-        rowlock_lock_close(theirs);
-        rowlock_db_close(other);
     }
     tap_is_int(busy, 5, "owners that only look like the holder are told BUSY");
     is_result(db, rowlock_verify(lock), ROWLOCK_OK, "the holder has noticed nothing");

@@ -2,13 +2,12 @@
  *
  * What only PostgreSQL has to do with a name's first grant: an advisory lock stands in for the token row that
  * is not there yet. No other client can take it, and no other installation meets it. */
-#include "contract.h"
 #include "scene.h"
 
 /* The keys that a role could guess that may only connect. */
 static void guessed_keys(const struct contract *c)
 {
-    void *session = c->raw->open(c->url);
+    OWNED(session) void *session = c->raw->open(c->url);
     OWNED(db) rowlock_db *db = must_open(c->url);
     OWNED(lock) rowlock_lock *lock = must_lock(db, "first guessed");
     db_exec(c->raw, c->url, "DELETE FROM rowlock_tokens WHERE name = 'first guessed'");
@@ -17,7 +16,6 @@ static void guessed_keys(const struct contract *c)
             "pg_advisory_lock(hashtext('first guessed')), pg_advisory_lock(7237970109966541166)");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "a first grant beside advisory locks");
     is_result(db, rowlock_install(db), ROWLOCK_OK, "and an installation");
-    c->raw->close(session);
 }
 
 /* A first grant in a transaction, and one of the same name in other tables of the same database. */

@@ -5,7 +5,6 @@
 #include "crowd.h"
 
 #include <libpq-fe.h>
-#include <poll.h>
 
 static int channels(const struct contract *c, void *session)
 {
@@ -43,7 +42,7 @@ static void applications_channels(const struct contract *c, bool its_own)
 {
     struct guest holder, g;
     int on_it;
-    void *session = c->raw->open(c->url);
+    OWNED(session) void *session = c->raw->open(c->url);
     if (its_own)
         raw_run(c->raw, session, "LISTEN \"the application\"");
     guest_open(&holder, c, "adopted wakeup", 0);
@@ -64,7 +63,6 @@ static void applications_channels(const struct contract *c, bool its_own)
     guest_close(&g);
     tap_is_int(channels(c, session), its_own, "nor does closing");
     guest_close(&holder);
-    c->raw->close(session);
 }
 
 static void is_heard(const struct contract *c, void *session, const char *request, int want,
@@ -93,11 +91,11 @@ static void ask_next(const struct contract *c, void *session, const char *column
  * one too. A pooler lends the session for a transaction, so it hears of nothing. */
 static void our_channels(const struct contract *c)
 {
-    struct guest holder, g, next;
+    CLOSED_BY(guest_close) struct guest holder, g, next;
     int wakeups = c->pooled ? 0 : getenv("ROWLOCK_TEST_POOL") ? 1 : 2;
     char channel[100], request[100];
     guests_open(c, "own wakeup", 0, &holder, &g, &next, NULL);
-    void *session = c->raw->open(c->url);
+    OWNED(session) void *session = c->raw->open(c->url);
     guest_tries(&holder, ROWLOCK_OK, "a lock is held");
     guest_queue(&g);
     guest_queue(&next);
@@ -121,8 +119,6 @@ static void our_channels(const struct contract *c)
     guest_releases(&g, ROWLOCK_OK, "which is");
     is_heard(c, session, request, 1, "when it is its turn");
     guest_gets(&next, "and gets it, woken for or not");
-    guests_close(&holder, &g, &next, NULL);
-    c->raw->close(session);
 }
 
 /* What is released in a transaction is told when that is committed, and not if it is rolled back. */

@@ -62,7 +62,8 @@ static void line_is_listed(rowlock_db *db, const struct guest *guests)
 
 static void in_order(const struct contract *c)
 {
-    struct guest holder, guests[GUESTS];
+    CLOSED_BY(guest_close) struct guest holder;
+    struct guest guests[GUESTS];
     int64_t token;
     guest_open(&holder, c, "line", 0);
     guest_tries(&holder, ROWLOCK_OK, "a lock is held");
@@ -86,7 +87,6 @@ static void in_order(const struct contract *c)
     tap_is_int(tickets_of(c, "line"), 0, "no ticket is left");
     guest_tries(&holder, ROWLOCK_OK, "nor an obstacle");
     guests_close_all(guests, GUESTS);
-    guest_close(&holder);
 }
 
 static void line_ends(struct guest *holder, struct guest *g, const char *what)
@@ -421,7 +421,7 @@ static void many_are_listed(const struct contract *c)
     FILE *sql = open_memstream(&text, &length);
     struct seen seen = {0};
     OWNED(db) rowlock_db *db = must_open(c->url);
-    void *session = c->raw->open(c->url);
+    OWNED(session) void *session = c->raw->open(c->url);
     raw_run(c->raw, session, "DELETE FROM rowlock_waiters");
     for (int i = 0; i < NAMES * EACH; i++)
         fprintf(sql, "%s ('%s', %d, %d, 0, 'x', 1, %s)",
@@ -446,7 +446,6 @@ static void many_are_listed(const struct contract *c)
     is_result(db, rowlock_list_waiters(db, NULL, NULL, NULL), ROWLOCK_EINVAL, "and is needed");
     is_result(db, rowlock_list_waiters(db, "", see, &seen), ROWLOCK_EINVAL, "no name is ''");
     raw_run(c->raw, session, "DELETE FROM rowlock_waiters");
-    c->raw->close(session);
 }
 
 /* ---- adopted connections */
@@ -455,7 +454,7 @@ static void adopted(const struct contract *c)
 {
     char before[300], after[300];
     struct guest holder, g;
-    void *session = c->raw->open(c->url);
+    OWNED(session) void *session = c->raw->open(c->url);
     ask_any(c, session, c->settings, before, sizeof before);
     guest_open(&holder, c, "adopted line", 0);
     guest_adopt(&g, c, session, "adopted line");
@@ -470,21 +469,17 @@ static void adopted(const struct contract *c)
     waits_in_vain(&g, 50, "and one times out");
     guests_close(&g, &holder, NULL);
     /* A server ends the holder's session, and what that has prepared, a moment after it is closed. */
-    for (int64_t end = clock_ms() + slow_ms(60000); clock_ms() < end; sleep_ms(10)) {
-        ask_any(c, session, c->settings, after, sizeof after);
-        if (strcmp(after, before) == 0)
-            break;
-    }
+    (void)EVENTUALLY(
+        (ask_any(c, session, c->settings, after, sizeof after), strcmp(after, before) == 0));
     tap_is_str(after, before, "the connection is left as it was");
     tap_is_int(tickets_of(c, "adopted line"), 0, "and no ticket");
-    c->raw->close(session);
 }
 
 /* A release that is a part of a transaction lets others in when that ends. */
 static void released_in_a_transaction(const struct contract *c, bool commits)
 {
-    struct guest holder, g;
-    void *session = c->raw->open(c->url);
+    CLOSED_BY(guest_close) struct guest holder, g;
+    OWNED(session) void *session = c->raw->open(c->url);
     guest_adopt(&holder, c, session, "tx line");
     guest_open(&g, c, "tx line", 0);
     guest_tries(&holder, ROWLOCK_OK, "a lock is held");
@@ -501,8 +496,6 @@ static void released_in_a_transaction(const struct contract *c, bool commits)
     else
         guest_releases(&holder, ROWLOCK_OK, "until it is released for good");
     guest_gets(&g, "then the next in line gets it");
-    guests_close(&g, &holder, NULL);
-    c->raw->close(session);
 }
 
 /* A statement that takes what is the first one's, in a transaction. */
@@ -528,7 +521,7 @@ static void acquired_in_a_transaction(const struct contract *c)
 
 void contract_queue(const struct contract *c)
 {
-    char *url = NULL;
+    OWNED(text) char *url = NULL;
     in_order(c);
     nobody_overtakes(c, "no overtaking", true);
     nobody_overtakes(c, "first of all", false);
@@ -544,13 +537,11 @@ void contract_queue(const struct contract *c)
     released_in_a_transaction(c, true);
     released_in_a_transaction(c, false);
     acquired_in_a_transaction(c);
-    struct faultproxy *proxy = c->has_server ? faultproxy_start(c->url, &url) : NULL;
+    OWNED(proxy) struct faultproxy *proxy = c->has_server ? faultproxy_start(c->url, &url) : NULL;
     if (!proxy)
         return;
     waits_quietly(c, proxy, url, true);
     waits_quietly(c, proxy, url, false);
     keeps_its_place(c, proxy, url);
     dies(c, proxy, url);
-    faultproxy_stop(proxy);
-    free(url);
 }

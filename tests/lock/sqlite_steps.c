@@ -20,7 +20,6 @@ static struct {
 static int hold_up(unsigned what, void *context, void *statement, void *more)
 {
     sqlite3 *conn = sqlite3_db_handle(statement);
-    (void)what, (void)context, (void)more;
     if (!step.armed || atomic_fetch_sub(&step.left, 1) != 1)
         return 0;
     /* No other client can write in the middle of a write: then it is done just after. */
@@ -35,7 +34,6 @@ static int hold_up(unsigned what, void *context, void *statement, void *more)
 
 static int trace(sqlite3 *conn, const char **error, const sqlite3_api_routines *routines)
 {
-    (void)error, (void)routines;
     sqlite3_trace_v2(conn, SQLITE_TRACE_STMT | SQLITE_TRACE_PROFILE, hold_up, NULL);
     return SQLITE_OK;
 }

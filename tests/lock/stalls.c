@@ -4,8 +4,6 @@
  * locked: tries come back at once, tokens stay in order, other names are not disturbed. */
 #include "contract.h"
 
-#include <stdatomic.h>
-
 enum { TTL_MS = 60000, STALL_MS = 300, AT_ONCE_MS = 10000 };
 
 static const char PREFIX[] = "stalling_";
@@ -58,7 +56,7 @@ static void stalled_grant(const struct contract *c, const char *url)
     rowlock_lock *stalled = must_lock(slow, "stalled"), *same = must_lock(quick, "stalled");
     rowlock_lock *other = must_lock(quick, "another");
     rowlock_grant holder = ROWLOCK_GRANT_INIT;
-    void *gate = c->raw->open(c->url);
+    OWNED(session) void *gate = c->raw->open(c->url);
     int64_t token = 0;
     /* The first grant of a name ever, one where its counter is there, one over an expired row. */
     static const char *const kinds[] = {"of a new name", "of a known name", "of an expired lock"};
@@ -99,7 +97,6 @@ static void stalled_grant(const struct contract *c, const char *url)
                 "expires, ttl) VALUES ('stalled', 0, 0, 'gone', %lld, 1, 1, 2, 1)",
                 (long long)token);
     }
-    c->raw->close(gate);
     close_locks(stalled, same, other);
 }
 
@@ -125,7 +122,7 @@ static void locked_rows(const struct contract *c, const char *url)
 {
     OWNED(db) rowlock_db *db = must_open(url), *two = must_open(url);
     OWNED(lock) rowlock_lock *lock = must_lock(db, "guarded"), *other = must_lock(two, "guarded");
-    void *session = c->raw->open(c->url);
+    OWNED(session) void *session = c->raw->open(c->url);
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "a name is granted");
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "and released");
 
@@ -163,7 +160,6 @@ static void locked_rows(const struct contract *c, const char *url)
               "a row that is being released is BUSY");
     raw_run(c->raw, session, "ROLLBACK");
     is_result(two, rowlock_verify(other), ROWLOCK_OK, "the release was taken back");
-    c->raw->close(session);
 }
 
 /* ---- SQLite: one writer at a time, which may take a break */

@@ -4,8 +4,6 @@
  * with their handles meanwhile. */
 #include "crowd.h"
 
-#include <poll.h>
-
 enum { TWO = 2, LONG_MS = 30000 };
 
 static int begin(struct guest *g)

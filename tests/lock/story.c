@@ -3,15 +3,13 @@
  * Telling stories; see story.h. */
 #include "story.h"
 
-#include "quick.h"
-#include "tap.h"
-
 struct story story;
 
 /* ---- beginnings */
 
 static void begin_with(rowlock_db *(*open)(void))
 {
+    story_end();
     script_reset();
     story.db = open();
     story.lock = must_lock(story.db, "nightly");
@@ -96,10 +94,8 @@ void story_end(void)
 
 static void tell_row(const struct story_row *row)
 {
-    if (row->begin) {
-        story_end();
+    if (row->begin)
         row->begin();
-    }
     script_calls();
     for (const struct story_answer *a = row->answers; a < row->answers + STORY_ANSWERS; a++)
         if (a->how != NO_ANSWER)
@@ -123,7 +119,6 @@ void story_tell(const struct story_row *rows, size_t count)
 #define DEFINE(name, result)   \
     int64_t name(int64_t with) \
     {                          \
-        (void)with;            \
         return result;         \
     }                          \
     int64_t name(int64_t with)
@@ -165,7 +160,6 @@ int64_t closes_keeper(int64_t unused)
 int64_t holder_known(int64_t unused)
 {
     rowlock_grant holder = ROWLOCK_GRANT_INIT;
-    (void)unused;
     return rowlock_lock_holder(story.lock, &holder);
 }
 

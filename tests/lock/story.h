@@ -51,7 +51,7 @@ struct story_row {
 #define TELL(rows) story_tell(rows, sizeof(rows) / sizeof(rows)[0])
 void story_tell(const struct story_row *rows, size_t count);
 
-/* Beginnings: a handle; one that holds the lock; one on an adopted connection; one that is attached to
+/* Beginnings, which end the story before: a handle; one that holds the lock; one on an adopted connection; one that is attached to
  * token 41. The clock is the real one, or script_jump()'s, or it stands still. */
 void opened(void);
 void holding(void);
@@ -70,7 +70,6 @@ enum { STORY_TTL_MS = 10000 };
 #define CALL(name, result)            \
     static int64_t name(int64_t with) \
     {                                 \
-        (void)with;                   \
         return (int64_t)(result);     \
     }                                 \
     static int64_t name(int64_t with)

@@ -3,12 +3,7 @@
  * What a holder is told of its lease by the clock: the state at each moment, and the descriptor that
  * becomes readable when the state gets worse. How a keeper changes it is in test_keeper.c. Where a
  * descriptor has to fire, the clock is the real one, ahead of it by what a test lets pass. */
-#include "quick.h"
 #include "story.h"
-#include "tap.h"
-
-#include <poll.h>
-#include <stdatomic.h>
 
 enum { LONG_MS = 60000, SHORT_MS = 150, KEPT_MS = 900, PATIENCE_MS = 60000 };
 
@@ -124,7 +119,6 @@ static void margin(int64_t ttl_ms, int64_t asked_ms, int64_t margin_ms)
     tap_is_int(its_state(0), ROWLOCK_STATE_HELD, "HELD until its margin");
     script_pass_ms(1);
     tap_is_int(its_state(0), ROWLOCK_STATE_LOST, "of %d ms", (int)margin_ms);
-    story_end();
 }
 
 static void test_margin(void)
@@ -218,8 +212,6 @@ static void hang(enum script_op op)
 
 static void note_told(void *context, rowlock_lock *whose, rowlock_state state)
 {
-    (void)context;
-    (void)whose;
     told_jeopardy += state == ROWLOCK_STATE_JEOPARDY;
     told_lost += state == ROWLOCK_STATE_LOST;
 }

@@ -3,9 +3,7 @@
  * Transactions of core's own, and savepoints inside of others: what each failure of each frame leaves
  * behind. Attempts that are run again are in test_retry.c. */
 #include "backend_script.h"
-#include "quick.h"
 #include "rows/rows.h"
-#include "tap.h"
 
 static rowlock_db *db;
 static rowlock_table *table;
@@ -16,8 +14,18 @@ static void must_table(void)
     script_calls();
 }
 
+static void end(void)
+{
+    rowlock_table_close(table);
+    rowlock_db_close(db);
+    table = NULL;
+    db = NULL;
+}
+
+/* Ends the test before. */
 static void begin(void)
 {
+    end();
     script_reset();
     script_jump();
     db = script_open(NULL);
@@ -26,17 +34,12 @@ static void begin(void)
 
 static void begin_adopted(bool inside)
 {
+    end();
     script_reset();
     script_jump();
     db = script_adopt();
     must_table();
     script.inside = inside;
-}
-
-static void end(void)
-{
-    rowlock_table_close(table);
-    rowlock_db_close(db);
 }
 
 /* ---- one frame */
@@ -104,7 +107,6 @@ static void test_frame(const struct frame *f, size_t nth)
     rlk_frame(db, RLK_ROLLBACK);
     tap_ok(!db->tx && !script_in_tx(), "after a rollback none is open, here or there");
     tap_is_int(rlk_frame(db, RLK_BEGIN), ROWLOCK_OK, "and one can be begun");
-    end();
 }
 
 /* ---- statements inside */
@@ -143,7 +145,6 @@ static void test_nothing_resent(enum rlk_class class, int result)
         changes(ROWLOCK_OK, "open row_update", "after it the next is one by itself");
     }
     rlk_frame(db, RLK_ROLLBACK);
-    end();
 }
 
 /* ---- all or nothing */
@@ -154,14 +155,13 @@ static rowlock_value keys[ROWS_MAX], values[ROWS_MAX];
 
 static int update_all(void)
 {
-    rowlock_change_options how = *OPTIONS(change, .all_or_nothing = 1);
     for (size_t i = 0; i < ROWS_MAX; i++) {
         keys[i] = rowlock_int((int64_t)i + 1);
         values[i] = rowlock_null();
         rows[i] =
             (rowlock_change){.key = &keys[i], .values = &values[i], .version = (int64_t)i + 7};
     }
-    return rowlock_update(table, rows, ROWS_MAX, &how);
+    return rowlock_update(table, rows, ROWS_MAX, OPTIONS(change, .all_or_nothing = 1));
 }
 
 static void all_are(int result, const char *what)
@@ -198,7 +198,6 @@ static void test_all(void)
     tap_is_int(rows[2].result, ROWLOCK_UNDONE, "the others are undone too");
     tap_ok(strstr(why(db), "row 2 has version 20") != NULL, "the error is the cause's: %s",
            why(db));
-    end();
 }
 
 static void test_error_is_kept(void)
@@ -218,7 +217,6 @@ static void test_error_is_kept(void)
     tap_is_int(rows[1].result, ROWLOCK_UNDONE, "nothing was done");
     script_calls();
     changes(ROWLOCK_OK, "open row_update", "the next call goes well, on a new connection");
-    end();
 }
 
 static void test_commit(void)
@@ -245,7 +243,6 @@ static void test_commit(void)
     tap_ok(script_count(OP_COMMIT) > 8, "it was tried until the statement's time was over");
     all_are(ROWLOCK_UNDONE, "nothing was done");
     tap_ok(!db->tx && !script_in_tx(), "nothing is left open");
-    end();
 }
 
 static void test_begun_again(void)
@@ -264,7 +261,6 @@ static void test_begun_again(void)
     script_next(OP_BEGIN, FAILS(RLK_DENIED));
     tap_is_int(update_all(), ROWLOCK_EDENIED, "a transaction that cannot be begun");
     all_are(ROWLOCK_CANCELLED, "none was reached");
-    end();
 }
 
 /* ---- on an adopted connection */
@@ -276,7 +272,6 @@ static void test_adopted(void)
     script_next(OP_ROW_UPDATE, FAILS(RLK_UNCERTAIN));
     changes_all(ROWLOCK_ECONN, "begin save row_update", "a lost connection cannot be made anew");
     all_are(ROWLOCK_CANCELLED, "nothing was done");
-    end();
     begin_adopted(true);
     changes_all(ROWLOCK_OK, "save save row_update row_update row_update keep keep",
                 "inside of it there is a savepoint, and no commit");
@@ -293,7 +288,6 @@ static void test_adopted(void)
                 "one that ended the transaction leaves nothing to be undone");
     tap_is_int(db->error.transaction_over, 1, "and says so");
     tap_ok(!db->tx, "it never was ours");
-    end();
     begin_adopted(true);
     script_next(OP_ROW_UPDATE, FAILS(RLK_UNCERTAIN));
     changes_all(ROWLOCK_ECONN, "save save row_update",
@@ -301,14 +295,12 @@ static void test_adopted(void)
     tap_is_int(db->error.transaction_over, 1, "the transaction went with it");
     all_are(ROWLOCK_CANCELLED, "nothing was done");
     changes_all(ROWLOCK_ECONN, "", "it stays lost, and nothing is sent on it");
-    end();
 }
 
 /* ---- nested */
 
 static int inner(void *context)
 {
-    (void)context;
     return update_all();
 }
 
@@ -316,7 +308,6 @@ static int inner_stale(void *context)
 {
     script_next(OP_ROW_UPDATE, ANSWER(.missing = true));
     script_next(OP_ROW_READ, ANSWER(READ(20)));
-    (void)context;
     return update_all() == ROWLOCK_STALE ? ROWLOCK_OK : ROWLOCK_ESERVER;
 }
 
@@ -330,7 +321,6 @@ static void test_nested(void)
     tap_is_str(script_calls(),
                "begin save save row_update row_read row_update row_update keep undo commit",
                "undoes no more than that");
-    end();
 }
 
 int main(void)
@@ -349,5 +339,6 @@ int main(void)
     test_begun_again();
     test_adopted();
     test_nested();
+    end();
     return tap_done();
 }

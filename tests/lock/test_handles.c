@@ -3,10 +3,6 @@
  * Handles in the wrong hands: NULL, without their database, of another process; and the sizes of
  * the structs that programs are compiled with. */
 #include "backend_script.h"
-#include "quick.h"
-#include "tap.h"
-
-#include <sys/wait.h>
 
 /* Every call on these handles is EMISUSE, or tells of nothing. Returns the first that is not, or NULL. */
 static const char *all_misused(rowlock_db *db, rowlock_lock *lock)
@@ -117,10 +113,9 @@ static int in_child(void *argument)
     if (script_count(OP_CLOSE) != 1 || !script.closed_in_child)
         return 3;
     OWNED(db) rowlock_db *own = script_open(NULL);
-    rowlock_lock *lock = must_lock(own, "nightly");
+    OWNED(lock) rowlock_lock *lock = must_lock(own, "nightly");
     if (rowlock_acquire(lock, NULL) != ROWLOCK_OK)
         return 4;
-    rowlock_lock_close(lock);
     return 0;
 }
 

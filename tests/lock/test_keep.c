@@ -3,8 +3,6 @@
  * rowlock_acquire_options.keep: one keeper for all handles of a database, opened with the first
  * acquire and closed with the last handle. How long a statement of a keeper may last. */
 #include "backend_script.h"
-#include "quick.h"
-#include "tap.h"
 
 enum { TTL_MS = 3000, THIRD_MS = TTL_MS / 3, HANDLES = 8 };
 

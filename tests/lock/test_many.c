@@ -3,8 +3,6 @@
  * Several locks at once: in which steps, in which queue a caller waits, and what lost and late answers leave
  * behind. What is granted, to whom and when, is in many.c. */
 #include "backend_script.h"
-#include "quick.h"
-#include "tap.h"
 
 enum { TTL_MS = 10000, THREE = 3 };
 #define HOUR_US INT64_C(3600000000)
@@ -22,20 +20,24 @@ static void open_locks(void)
     which = NOT_TOLD;
 }
 
-static void begin(void)
-{
-    script_reset();
-    db = script_open(NULL);
-    open_locks();
-    script_always(OP_LIST, ANSWER(.rows = 1)); /* who is in the way */
-    script_jump();
-}
-
 static void end(void)
 {
     for (size_t i = 0; i < THREE; i++)
         rowlock_lock_close(locks[i]);
     rowlock_db_close(db);
+    memset(locks, 0, sizeof locks);
+    db = NULL;
+}
+
+/* Ends the test before. */
+static void begin(void)
+{
+    end();
+    script_reset();
+    db = script_open(NULL);
+    open_locks();
+    script_always(OP_LIST, ANSWER(.rows = 1)); /* who is in the way */
+    script_jump();
 }
 
 static int get_all(int64_t wait_ms)
@@ -66,7 +68,6 @@ static void test_granted(void)
     begin();
     tap_is_int(rowlock_acquire_all(locks, 1, NULL, NULL), ROWLOCK_OK, "a single lock");
     tap_is_str(script_calls(), "meta acquire", "is acquired as such");
-    end();
     begin();
     tap_is_int(get_all(0), ROWLOCK_OK, "three free locks");
     tap_is_str(script_calls(), "meta acquire_all", "are had in one step");
@@ -82,8 +83,8 @@ static void test_granted(void)
     rowlock_lock_close(locks[0]);
     locks[0] = NULL;
     rowlock_db_close(db);
+    db = NULL;
     tap_is_str(script_calls(), "release release", "what is held is released at the end");
-    close_each_lock(locks, THREE);
 }
 
 /* ---- what is not asked for */
@@ -125,7 +126,6 @@ static void test_wrong_ones(void)
     tap_is_int((int)which, 0, "and told which");
     tap_is_str(script_calls(), "", "without asking");
     close_locks(there, foreign, attached, twin);
-    end();
 }
 
 /* ---- in line */
@@ -155,7 +155,6 @@ static void test_moving(void)
         tap_is_str(script_calls(), all[i].calls, "%s", all[i].what);
         tap_is_str(script.queue_name, i == 0 ? "c" : "a",
                    "the queue of the one that was last held");
-        end();
     }
 }
 
@@ -170,7 +169,6 @@ static void test_races_in_line(void)
     script_next(OP_ACQUIRE_ALL, ANSWER(.class = RLK_DONE));
     tap_is_int(get_all(ROWLOCK_FOREVER), ROWLOCK_OK, "a look that only loses races");
     tap_is_int(script_count(OP_LEAVE), 0, "does not cost us our place: %s", script_calls());
-    end();
 }
 
 /* ---- lost answers */
@@ -183,13 +181,11 @@ static void test_lost_answer(void)
     tap_is_str(script_calls(), "meta acquire_all open meta acquire_all renew renew renew",
                "and each grant found is renewed");
     tap_is_int(script.requests[0] == script.requests[1], true, "it is the same request");
-    end();
     begin();
     script_next(OP_ACQUIRE_ALL, FAILS(RLK_UNCERTAIN));
     script_next(OP_ACQUIRE_ALL, ANSWER(.outcome = RLK_IN_FLIGHT, .which = 1));
     tap_is_int(get_all(0), ROWLOCK_OK, "then it is in flight, perhaps by our own first sending");
     tap_is_int(script.request_count, 3, "so it is asked once more");
-    end();
 }
 
 static void test_uncertain_then_busy(void)
@@ -203,7 +199,6 @@ static void test_uncertain_then_busy(void)
     tap_is_int(get_all(0), ROWLOCK_OK, "the next call");
     tap_is_int(script.requests[0] == script.requests[script.request_count - 1], true,
                "asks with the same attempts: the first sending may still be on its way");
-    end();
 }
 
 /* ---- grants that come too late */
@@ -228,7 +223,6 @@ static void test_late(struct script_answer second, int64_t wait_ms, int want, co
             tap_is_int(try_lock(locks[i], TTL_MS), ROWLOCK_OK, "each can be had by itself");
         tap_is_int(script_count(OP_ACQUIRE), THREE, "for each the database is asked anew");
     }
-    end();
 }
 
 /* ---- keepers */
@@ -242,6 +236,7 @@ static int get_all_kept(rowlock_keeper *keeper)
 static rowlock_keeper *begin_kept(struct script_answer meta)
 {
     rowlock_keeper *keeper = NULL;
+    end();
     script_reset();
     script_next(OP_META, meta);
     tap_is_int(open_keeper_at("sqlite:script", NULL, &keeper, NULL), ROWLOCK_OK, "a keeper");
@@ -292,5 +287,6 @@ int main(void)
               "meta acquire_all renew renew release release enqueue acquire_all",
               "a waiter goes on then");
     test_keeper();
+    end();
     return tap_done();
 }

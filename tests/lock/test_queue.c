@@ -4,20 +4,30 @@
  * through, and that no ticket stays behind. The clock stands still but where core waits. Several locks at once
  * are in test_many.c, ends and cancels of a wait in test_wait.c. */
 #include "backend_script.h"
-#include "quick.h"
-#include "tap.h"
 
 enum { TTL_MS = 10000 };
 #define HOUR_US INT64_C(3600000000)
 
 static rowlock_db *db;
-static rowlock_lock *lock;
+static rowlock_lock *lock, *other;
 
+static void end(void)
+{
+    rowlock_log_set(NULL, NULL, ROWLOCK_LOG_WARNING);
+    script_hook(NULL);
+    script_always(OP_OPEN, ANSWER(.class = RLK_DONE));
+    close_locks(other, lock);
+    rowlock_db_close(db);
+    other = lock = NULL;
+    db = NULL;
+}
+
+/* Ends the test before. */
 static void begin_as(const char *owner)
 {
-    rowlock_db_options options = *OPTIONS(db, .owner = owner);
+    end();
     script_reset();
-    db = script_open(&options);
+    db = script_open(OPTIONS(db, .owner = owner));
     lock = must_lock(db, "nightly");
     script_always(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD, .left_us = HOUR_US));
     script_jump();
@@ -26,14 +36,6 @@ static void begin_as(const char *owner)
 static void begin(void)
 {
     begin_as(NULL);
-}
-
-static void end(void)
-{
-    script_hook(NULL);
-    script_always(OP_OPEN, ANSWER(.class = RLK_DONE));
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
 }
 
 static int wait_with(rowlock_acquire_options options)
@@ -152,7 +154,6 @@ static void test_course(const struct course *c)
         tap_is_int(rlk_now_us(), began_us, "it ends at once");
     if (c->want == ROWLOCK_DEADLOCK)
         tap_ok(strstr(why(db), "'nightly' held by 'rival'") != NULL, "with words: %s", why(db));
-    end();
 }
 
 static void test_courses(void)
@@ -189,7 +190,6 @@ static void test_options_of_the_line(void)
     tap_is_int(rowlock_release(lock), ROWLOCK_OK, "it is released");
     tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_BUSY, "the next try");
     tap_is_int(script.request.ticket, 0, "has no ticket any more");
-    end();
 }
 
 static void test_wakeup_without_reason(void)
@@ -202,7 +202,6 @@ static void test_wakeup_without_reason(void)
     tap_is_int(script.waits[0].until_us - script.acquired_us[2] < 2000 &&
                    script.acquired_us[2] >= script.waits[0].until_us,
                true, "the pause is made all the same");
-    end();
 }
 
 /* ---- no release is slept through */
@@ -216,7 +215,6 @@ static struct {
 /* Another's release comes while the answer to this call is on its way, and wakes for the first in the queue. */
 static void release_at_call(enum script_op op)
 {
-    (void)op;
     if (++release.calls != release.at)
         return;
     release.us = rlk_now_us();
@@ -258,7 +256,6 @@ static void lose_and_release(int lost, enum rlk_class class, int at)
         result == ROWLOCK_OK && slept_after_release() == 0 && late_us < (lost ? SHORT_US : 1),
         "the connection lost (%d) at step %d (0: never), a release after step %d: %s; %d us late",
         (int)class, lost, at, script_calls(), (int)late_us);
-    end();
 }
 
 static void test_release_at_every_point(void)
@@ -292,7 +289,6 @@ static void test_release_before_wakeup_is_heard(void)
                "a connection that was lost at a look hears no wakeup");
     tap_ok(release.us > 0 && slept_after_release() == 0,
            "as soon as one is heard again there is a look for what it may have missed");
-    end();
 }
 
 /* ---- the ticket */
@@ -311,7 +307,6 @@ static void test_ticket_is_kept(void)
     }
     tap_ok(in_time, "whenever a third of its lease has passed");
     tap_is_int(script_count(OP_LEAVE), 1, "and gives it back");
-    end();
 }
 
 /* The next acquire asks for what may have been granted. */
@@ -329,7 +324,6 @@ static void test_uncertain(enum script_op op)
     tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_OK, "the next acquire gets it");
     if (op == OP_ACQUIRE)
         tap_ok(script.requests[asked] == script.requests[0], "by the same request");
-    end();
 }
 
 /* ---- how a wait ends */
@@ -350,7 +344,6 @@ static void test_ends(struct script_answer last, int result, const char *what)
     script_always(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
     tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_OK, "the handle can acquire again");
     tap_is_int(script.request.ticket, 0, "without that ticket");
-    end();
 }
 
 /* A ticket is taken; at the next look the connection is lost, and there is no server. */
@@ -373,12 +366,10 @@ static void test_cut_off(void)
     tap_ok(strstr(why(db), "away for 60.0 s") || strstr(why(db), "away for 59.9 s"),
            "and the text says for how long: %s", why(db));
     tap_is_int(script_count(OP_LEAVE), 0, "it is not asked to take the ticket back");
-    end();
     begin_cut_off();
     db->reconnect_us = 0; /* reconnect_ms < 0 */
     tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_ECONN,
                "a handle that never reconnects waits for none");
-    end();
 }
 
 /* What is logged at level WARNING; and the moment at which the server is back. */
@@ -390,8 +381,6 @@ static struct {
 
 static void note_line(void *unused, rowlock_log_level level, const char *line)
 {
-    (void)unused;
-    (void)level;
     outage.lines++;
     snprintf(outage.last, sizeof outage.last, "%s", line);
 }
@@ -411,12 +400,6 @@ static void begin_outage(int64_t ms)
     rowlock_log_set(note_line, NULL, ROWLOCK_LOG_WARNING);
 }
 
-static void end_outage(void)
-{
-    rowlock_log_set(NULL, NULL, ROWLOCK_LOG_WARNING);
-    end();
-}
-
 static void test_outage(void)
 {
     static const enum rlk_class classes[] = {RLK_UNSENT, RLK_UNCERTAIN};
@@ -433,7 +416,6 @@ static void test_outage(void)
                "and how long it was: %s", outage.last);
         int opens = script_count(OP_OPEN);
         tap_ok(opens > 3600 && opens < 20000, "it asks about twice a second: %d times", opens);
-        end_outage();
     }
 }
 
@@ -448,7 +430,6 @@ static void test_outage_before_the_try(void)
     tap_is_int(wait_lock(lock, TTL_MS, 60000), ROWLOCK_OK,
                "a client that may wait does, also at first");
     tap_is_int(outage.lines, 2, "and logs it");
-    end_outage();
 }
 
 static void test_outage_not_waited_for(void)
@@ -461,7 +442,6 @@ static void test_outage_not_waited_for(void)
         tap_ok(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER) < 0,
                "a server that refuses us is not waited for: %s", why(db));
         tap_is_int(script_count(OP_OPEN), 3, "beyond that answer");
-        end();
     }
 }
 
@@ -474,7 +454,6 @@ static void test_lost_at_the_end(void)
     script_always(OP_OPEN, FAILS(RLK_UNSENT));
     tap_is_int(wait_lock(lock, TTL_MS, 1000), ROWLOCK_ECONN,
                "a connection that is lost as the wait ends is no TIMEOUT");
-    end();
 }
 
 static void cancel_on_open(enum script_op op)
@@ -497,32 +476,25 @@ static void test_cancel_while_cut_off(void)
     rowlock_lock_close(lock);
     tap_ok(script_count(OP_OPEN) > 2, "closing tries to give it back");
     tap_ok(rlk_now_us() - began_us <= 500000, "but looks for the server for half a second at most");
-    lock = must_lock(db, "nightly");
-    end();
+    lock = NULL;
 }
 
 /* The server is gone when the wait ends, and comes back afterwards. */
-static rowlock_lock *begin_left_behind(void)
+static void begin_left_behind(void)
 {
     begin_cut_off();
     tap_is_int(wait_lock(lock, TTL_MS, 5000), ROWLOCK_ECONN,
                "a ticket that could not be given back");
     script_always(OP_OPEN, ANSWER(.class = RLK_DONE));
     script_calls();
-    return must_lock(db, "weekly");
-}
-
-static void end_left_behind(rowlock_lock *other)
-{
-    rowlock_lock_close(other);
-    end();
+    other = must_lock(db, "weekly");
 }
 
 /* The next call of the same rowlock_db gives it back first. */
 static void test_left_behind(bool by_its_own, enum rlk_class class, const char *calls,
                              const char *what)
 {
-    rowlock_lock *other = begin_left_behind();
+    begin_left_behind();
     script_next(OP_LEAVE, class == RLK_DONE ? ANSWER(.class = RLK_DONE) : FAILS(class));
     tap_is_int(try_lock(by_its_own ? lock : other, TTL_MS), ROWLOCK_BUSY, "%s", what);
     tap_is_str(script_calls(), calls, "gives it back before its own step");
@@ -533,29 +505,26 @@ static void test_left_behind(bool by_its_own, enum rlk_class class, const char *
                "gives back what could not be given back before");
     close_locks(other, lock);
     tap_is_str(script_calls(), "", "and then it is gone for good");
-    lock = must_lock(db, "nightly");
-    end();
+    other = lock = NULL;
 }
 
 static void test_left_behind_and_closed(void)
 {
-    rowlock_lock *other = begin_left_behind();
+    begin_left_behind();
     rowlock_lock_close(lock);
     tap_is_str(script_calls(), "open meta leave", "closing the handle gives it back");
     tap_ok(script.leaves_later, "and a pool may do so after the handle is gone");
-    lock = must_lock(db, "nightly");
-    end_left_behind(other);
+    lock = NULL;
 }
 
 /* The ticket of a wait that goes on is not one that was left behind. */
 static void test_not_left_behind(void)
 {
-    rowlock_lock *other = begin_left_behind();
+    begin_left_behind();
     script_next(OP_AWAIT, FAILS(RLK_UNSENT));
     tap_is_int(wait_lock(other, TTL_MS, 2000), ROWLOCK_TIMEOUT, "a wait that loses its connection");
     tap_is_int(script_count(OP_LEAVE), 2, "keeps its own ticket until it ends");
     tap_is_str(script.queue_name, "weekly", "which is given back last");
-    end_left_behind(other);
 }
 
 /* The reason is kept when there is no one to tell, and when telling fails. */
@@ -573,7 +542,6 @@ static void test_leaving_fails(void)
     script_always(OP_LEAVE, ANSWER(.missing = true));
     tap_is_int(wait_lock(lock, TTL_MS, 100), ROWLOCK_TIMEOUT,
                "nor is it worth a word that the ticket was not there");
-    end();
 }
 
 /* ---- when to look */
@@ -608,7 +576,6 @@ static void test_pace_with_wakeup(int ahead, int64_t left_us)
                ROWLOCK_TIMEOUT, "%d before us, which wake", ahead);
     tap_ok(waits_are_within(750000 * (1 + ahead), 1250000 * (1 + ahead)),
            "we look every second for each of us");
-    end();
 }
 
 static void test_gets_first(void)
@@ -618,7 +585,6 @@ static void test_gets_first(void)
     tap_is_int(wait_lock(lock, TTL_MS, 20000), ROWLOCK_TIMEOUT, "fifty were before us once");
     tap_ok(waits_are_within(750000, 1250000),
            "but none is any more, as each look says: we look as the first does");
-    end();
     begin();
     script_always(OP_ENQUEUE, ANSWER(.ahead = 5));
     script_always(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD, .behind = true, .left_us = HOUR_US));
@@ -631,7 +597,6 @@ static void test_gets_first(void)
     for (int i = 2; i + 1 < script.wait_count; i++)
         patient = patient && script.waits[i].until_us - script.waits[i].from_us >= 6 * 750000;
     tap_ok(patient, "says nothing of those before us");
-    end();
 }
 
 /* From 5 ms on, growing by a twentieth of the wait, to a quarter of a second. */
@@ -667,7 +632,6 @@ static void test_pace_without_wakeup(void)
         else
             tap_ok(script.request_count == 2 && asked > 20 && asked < 200,
                    "we look when we come, and then ask for our place only, %d times", asked);
-        end();
     }
 }
 
@@ -680,13 +644,11 @@ static void test_wakeup_is_gone(void)
                ROWLOCK_TIMEOUT, "a wakeup that is promised, but does not work");
     tap_is_int(script_count(OP_AWAIT), 1, "is waited for once");
     tap_ok(looks_are_paced(1), "and then the lock is looked at as without one");
-    end();
     begin();
     script_next(OP_AWAIT, ANSWER(.wakeup = WAKEUP_NONE));
     tap_is_int(wait_with((rowlock_acquire_options){.wait_ms = 10000, .ticket_ms = 6000}),
                ROWLOCK_TIMEOUT, "one that works again later");
     tap_ok(script.wait_count > 4, "is waited for when the ticket is kept");
-    end();
 }
 
 /* For so many looks, and no more: it may go on for as long as others like. */
@@ -709,7 +671,6 @@ static void test_settling(struct script_answer answer, const char *what)
     }
     tap_ok(soon, "is looked at again soon, but ever less often");
     tap_ok(late, "when that has gone on for long the waits are as ever");
-    end();
 }
 
 static void test_holders_lease(bool unwakeable)
@@ -724,7 +685,6 @@ static void test_holders_lease(bool unwakeable)
     int64_t after_us = script.acquired_us[2] - script.acquired_us[1];
     tap_ok(within(after_us, unwakeable ? 3000 : 400000, unwakeable ? 6100 : 405000),
            "the first in line looks right after that: %d us", (int)after_us);
-    end();
 }
 
 int main(void)
@@ -772,5 +732,6 @@ int main(void)
     test_settling(ANSWER(.outcome = RLK_IN_FLIGHT), "a grant in flight");
     test_holders_lease(false);
     test_holders_lease(true);
+    end();
     return tap_done();
 }

@@ -3,9 +3,7 @@
  * What is sent again after a lost race, a lost connection or a lost answer, and what core makes of
  * the second answer. Single answers are in test_answers.c; what a real server makes of it in lost_lock.c.
  */
-#include "quick.h"
 #include "story.h"
-#include "tap.h"
 
 static const char *text_kept(void)
 {
@@ -111,7 +109,6 @@ static void test_slow_reconnect_then_contention(void)
     script_next(OP_ACQUIRE, FAILS(RLK_CONTENTION));
     tap_is_int(acquires(0), ROWLOCK_OK,
                "a connection lost, a slow one instead, a lost race: granted all the same");
-    story_end();
 }
 
 static void test_uncertain_then_refused(void)
@@ -125,7 +122,6 @@ static void test_uncertain_then_refused(void)
         tap_is_int(acquires(0), ROWLOCK_EUNCERTAIN, "a lost answer and then class %d is uncertain",
                    (int)then[i]);
         tap_is_int(error_kept(0), ROWLOCK_EUNCERTAIN, "the error kept says so too");
-        story_end();
     }
 }
 
@@ -146,7 +142,6 @@ static void test_reconnect_is_bounded(void)
     script_always(OP_OPEN, ANSWER(.class = RLK_DONE));
     script_always(OP_RENEW, ANSWER(.class = RLK_DONE));
     tap_is_int(renews(0), ROWLOCK_OK, "when the database is back, all goes on");
-    story_end();
 }
 
 static void test_adopted(void)
@@ -164,7 +159,6 @@ static void test_adopted(void)
     tap_is_int(releases(0), ROWLOCK_ECONN, "for every call");
     tap_is_str(script_calls(), "renew", "nothing is sent on it, nor is one opened");
     tap_is_int(script_count(OP_CLOSE), 0, "it is not closed before the handle");
-    story_end();
 }
 
 /* The statement deadline is the handle's, however long a try may go on against contention. */
@@ -176,7 +170,6 @@ static void test_long_deadline(void)
     int64_t began = rlk_now_us();
     tap_is_int(acquires(0), ROWLOCK_BUSY, "a storm, and a deadline of a minute");
     tap_ok(rlk_now_us() - began < 1500000, "a try gives up after a second all the same");
-    story_end();
 }
 
 static void test_deadline_of_a_call(void)
@@ -186,7 +179,6 @@ static void test_deadline_of_a_call(void)
     tap_is_int(acquires(0), ROWLOCK_OK, "a slow look at the tables");
     tap_is_int(script.deadline_us - rlk_now_us(), SCRIPT_MOMENT_MS * 1000,
                "does not shorten the statement's deadline");
-    story_end();
 }
 
 /* A call ends within the statement's deadline and the time to reconnect. Something is left for an
@@ -209,7 +201,6 @@ static void test_deadline_after_an_outage(void)
         tap_is_int(acquires(0), ROWLOCK_OK, "a connection that is slowly made anew");
         int64_t left_us = script.deadline_us - rlk_now_us();
         tap_is_int(left_us, rows[i].left_us, "%s", rows[i].name);
-        story_end();
     }
 }
 
@@ -279,7 +270,6 @@ static void test_no_server_takes_writes(void)
     tap_is_int(renews(0), ROWLOCK_EREADONLY, "when no server takes writes");
     tap_ok(rlk_now_us() - began_us <= SCRIPT_MOMENT_MS * 1000, "that is told within reconnect_ms");
     tap_ok(script_count(OP_OPEN) >= 3, "after some tries: %d", script_count(OP_OPEN));
-    story_end();
 }
 
 /* ---- the tables after a reconnect */
@@ -390,7 +380,6 @@ static const struct story_row others[] = {
 
 static int count_grants(void *context, const rowlock_grant *grant)
 {
-    (void)grant;
     ++*(int *)context;
     return 0;
 }
@@ -406,13 +395,11 @@ static void test_list_pages(void)
                "a list of two pages, the connection lost in between");
     tap_is_int(seen, 507, "tells each grant once");
     tap_is_str(script.last_after, "lock 000499", "the second page begins where the first ended");
-    story_end();
 }
 
 static void test_sweep_batches(void)
 {
     rowlock_sweep_report report = ROWLOCK_SWEEP_REPORT_INIT;
-    rowlock_sweep_options options = *OPTIONS(sweep, .batch = 10);
     opened();
     script_next(OP_SWEEP, ANSWER(.rows = 10));
     script_next(OP_SWEEP, FAILS(RLK_CONTENTION));
@@ -423,7 +410,7 @@ static void test_sweep_batches(void)
     script_next(OP_SWEEP_WAITERS, ANSWER(.rows = 2));
     script_next(OP_FOLD, ANSWER(.rows = 10));
     script_next(OP_FOLD, ANSWER(.rows = 4));
-    tap_is_int(rowlock_sweep(story.db, &options, &report), ROWLOCK_OK,
+    tap_is_int(rowlock_sweep(story.db, OPTIONS(sweep, .batch = 10), &report), ROWLOCK_OK,
                "a sweep of several batches");
     tap_is_str(script_calls(),
                "meta sweep sweep sweep sweep sweep_waiters sweep_waiters open meta sweep_waiters "
@@ -433,7 +420,6 @@ static void test_sweep_batches(void)
                report.batches == 7,
            "and counts what it did");
     tap_is_str(script.last_after, "lock 000019", "each batch begins where the last one ended");
-    story_end();
 }
 
 static void test_close_unreachable(void)
@@ -456,7 +442,6 @@ static void test_close_unreachable(void)
            "closing a handle on a database that is gone waits once, not for each: %d us",
            (int)took_us);
     close_each_lock(more, MORE);
-    story_end();
 }
 
 int main(void)

@@ -2,9 +2,7 @@
  *
  * Shared and counted grants where no server can be made to answer so: a grant of unknown kind, guards, and long lines as administrators see them. The rest is in shared.c and
  * counted.c. */
-#include "quick.h"
 #include "story.h"
-#include "tap.h"
 
 enum { TTL_MS = 600 };
 
@@ -97,7 +95,6 @@ static void test_tx_acquire(void)
     tap_is_int(rowlock_tx_acquire(story.lock, story.tx, &options), ROWLOCK_OK, "granted");
     tap_is_int(guards(0), ROWLOCK_OK, "and guarded");
     tap_is_int(script.held.slot, 1, "where it stands");
-    story_end();
 }
 
 /* ---- who waits */
@@ -127,7 +124,6 @@ static void test_long_line(void)
     tap_is_int(crowd.wrong, 0, "and counts the places through");
     tap_ok(strcmp(script.last_after, "crowd") == 0 && script.last_ticket == 500,
            "each page begins where the last one ended");
-    story_end();
 }
 
 static void test_same_page(void)
@@ -141,7 +137,6 @@ static void test_same_page(void)
     tap_is_int(rowlock_list_waiters(story.db, NULL, count_in_order, &crowd), ROWLOCK_ESCHEMA,
                "a full page that comes again and again is an error");
     tap_is_int(crowd.count, 1000, "the second time");
-    story_end();
 }
 
 int main(void)

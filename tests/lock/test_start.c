@@ -6,15 +6,7 @@
  */
 #include "backend_script.h"
 #include "fail_alloc.h"
-#include "quick.h"
-#include "tap.h"
 
-#include <fcntl.h>
-#include <poll.h>
-#include <pthread.h>
-#include <semaphore.h>
-#include <signal.h>
-#include <stdatomic.h>
 #include <sys/resource.h>
 
 enum { TTL_MS = 600000 };
@@ -54,8 +46,18 @@ static void let_go(void)
     sem_post(&go_on);
 }
 
+static void end(void)
+{
+    rowlock_lock_close(lock);
+    rowlock_db_close(db);
+    lock = NULL;
+    db = NULL;
+}
+
+/* Ends the test before. */
 static void begin(void)
 {
+    end();
     script_reset();
     sem_init(&halted, 0, 0);
     sem_init(&go_on, 0, 0);
@@ -66,19 +68,10 @@ static void begin(void)
     script_hook(halt);
 }
 
-static void end(void)
-{
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
-    sem_destroy(&halted);
-    sem_destroy(&go_on);
-}
-
 static int start(rowlock_lock *which)
 {
-    rowlock_acquire_options options =
-        *OPTIONS(acquire, .ttl_ms = TTL_MS, .wait_ms = ROWLOCK_FOREVER);
-    return rowlock_acquire_start(which, &options);
+    return rowlock_acquire_start(which,
+                                 OPTIONS(acquire, .ttl_ms = TTL_MS, .wait_ms = ROWLOCK_FOREVER));
 }
 
 static void must_start(void)
@@ -159,7 +152,6 @@ static void test_waits(void)
     must_start();
     finishes(ROWLOCK_OK, "a lock that is held is entered again like this too");
     tap_is_str(script_calls(), "", "without a step of the database's");
-    end();
 }
 
 static int start_with(rowlock_acquire_options options)
@@ -172,7 +164,7 @@ static int start_with(rowlock_acquire_options options)
 static void test_results(void)
 {
     begin();
-    rowlock_lock *there = must_attach(db, "weekly", "me", 5);
+    OWNED(lock) rowlock_lock *there = must_attach(db, "weekly", "me", 5);
     tap_is_int(start_with((rowlock_acquire_options){.wait_ms = 0}), ROWLOCK_BUSY, "a try");
     tap_is_int(error_code(db), ROWLOCK_BUSY, "says so");
     script_next(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD, .permits = 4));
@@ -191,8 +183,6 @@ static void test_results(void)
                "what cannot be is refused at once");
     tap_is_int(rowlock_acquire_start(NULL, NULL), ROWLOCK_EMISUSE, "nor for no lock");
     tap_is_str(script_calls(), "", "nothing was sent");
-    rowlock_lock_close(there);
-    end();
 }
 
 /* ---- all others meanwhile */
@@ -239,7 +229,7 @@ static void test_others_are_turned_away(void)
 {
     begin();
     rowlock_lock *other = must_lock(db, "other");
-    rowlock_db *tx = script_adopt();
+    OWNED(db) rowlock_db *tx = script_adopt();
     start_halted(OP_AWAIT);
     script_calls();
     script.inside = true;
@@ -262,14 +252,12 @@ static void test_others_are_turned_away(void)
     grant_and_wake();
     finishes(ROWLOCK_OK, "and it goes on");
     rowlock_lock_close(other);
-    rowlock_db_close(tx);
-    end();
 }
 
 /* What is held otherwise can be asked for what it knows. */
 static void test_another_is_held(void)
 {
-    rowlock_lock *other = begin_holding_another();
+    OWNED(lock) rowlock_lock *other = begin_holding_another();
     start_halted(OP_AWAIT);
     tap_ok(rowlock_lock_token(other) == 1 && rowlock_lock_remaining_ms(other) > 0 &&
                rowlock_lock_state(other) == ROWLOCK_STATE_HELD,
@@ -279,8 +267,6 @@ static void test_another_is_held(void)
     grant_and_wake();
     finishes(ROWLOCK_OK, "it is granted");
     tap_is_int(rowlock_release(other), ROWLOCK_OK, "then the other one can be released");
-    rowlock_lock_close(other);
-    end();
 }
 
 static atomic_bool asking_enough, asked_once;
@@ -288,8 +274,6 @@ static atomic_bool asking_enough, asked_once;
 /* In the keeper's thread. */
 static void ask_for_long(void *context, rowlock_lock *whose, rowlock_state state)
 {
-    (void)context;
-    (void)state;
     while (!asking_enough) {
         asked_once = rowlock_lock_state(whose) != ROWLOCK_STATE_NONE;
         sleep_ms(0);
@@ -299,11 +283,11 @@ static void ask_for_long(void *context, rowlock_lock *whose, rowlock_state state
 /* Others are started and ended while a callback asks for what it is about. */
 static void test_callback_asks_meanwhile(void)
 {
-    rowlock_keeper *keeper = NULL;
+    OWNED(keeper) rowlock_keeper *keeper = NULL;
     begin();
     script_always(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
     script_always(OP_RENEW_ALL, FAILS(RLK_DENIED));
-    rowlock_lock *kept = must_lock(db, "kept");
+    OWNED(lock) rowlock_lock *kept = must_lock(db, "kept");
     asking_enough = asked_once = false;
     rowlock_acquire_options options = *OPTIONS(acquire, .on_state = ask_for_long, .ttl_ms = 300);
     tap_is_int(open_keeper_at("sqlite:script", NULL, &keeper, NULL), ROWLOCK_OK, "a keeper");
@@ -317,9 +301,6 @@ static void test_callback_asks_meanwhile(void)
     }
     tap_is_int(good, 100, "while its callback asks, acquires are started and ended");
     asking_enough = true;
-    rowlock_lock_close(kept);
-    rowlock_keeper_close(keeper);
-    end();
 }
 
 /* ---- ending it */
@@ -348,12 +329,10 @@ static void test_closing(bool the_db)
     tap_is_int(fcntl(fd, F_GETFD), -1, "its descriptor is closed");
     tap_is_int(script.threads_left, 1, "its thread has ended");
     tap_is_int(wait_lock(lock, TTL_MS, 5), ROWLOCK_TIMEOUT, "the next wait is not cancelled");
-    end();
 }
 
 static int go_on_later(void *argument)
 {
-    (void)argument;
     let_go();
     return 0;
 }
@@ -372,7 +351,6 @@ static void test_closing_what_was_granted(bool the_db)
     script_always(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD, .left_us = HOUR_US));
     tap_is_int(wait_lock(lock, TTL_MS, 5), ROWLOCK_TIMEOUT,
                "a cancel without a wait does not end the next wait");
-    end();
 }
 
 /* Ended, but no step was called. */
@@ -386,7 +364,6 @@ static void test_closing_unstepped(void)
     close_it(false);
     tap_is_str(script_calls(), "release", "closed without a step, it is released");
     tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_OK, "and the db goes on");
-    end();
 }
 
 static atomic_bool asking, beside;
@@ -417,7 +394,6 @@ static void test_closing_another_lock(void)
     finishes(ROWLOCK_CANCELLED, "what was started ends as cancelled, and says so");
     close_it(false);
     tap_is_int(wait_lock(lock, TTL_MS, 5) == ROWLOCK_OK, false, "the db goes on");
-    end();
 }
 
 /* What was started is the lock's until it has been stepped for, ended or not. */
@@ -437,7 +413,6 @@ static void test_starting_another(void)
     }
     tap_is_int(rowlock_acquire_step(lock), ROWLOCK_CANCELLED, "whose result is still there");
     rowlock_lock_close(other);
-    end();
 }
 
 /* ---- what it takes */
@@ -498,7 +473,6 @@ static void test_shortage(int (*start_without)(void), const char *what)
     must_start();
     finishes(ROWLOCK_OK, "with enough of it the handle works as before");
     tap_is_int(fail_alloc_live(), live, "and all is given back");
-    end();
 }
 
 static atomic_int open_to_signals;
@@ -524,7 +498,6 @@ static void test_signals(void)
     finishes(ROWLOCK_OK, "and granted");
     tap_is_int(open_to_signals, 0, "its thread takes no signals");
     tap_is_int(sigismember(&after, SIGTERM), sigismember(&before, SIGTERM), "the caller's does");
-    end();
 }
 
 /* ---- fork */
@@ -533,7 +506,6 @@ static int pipe_to_child[2];
 
 static int in_child(void *argument)
 {
-    (void)argument;
     char byte;
     alarm((unsigned)slow_ms(120000) / 1000); /* a program that hangs is ended */
     close(pipe_to_child[1]);
@@ -561,7 +533,6 @@ static void test_fork(void)
     close(pipe_to_child[1]);
     tap_is_int(child_join(child), 0, "in a child nothing is started, and the handles are useless");
     tap_is_int(rowlock_release(lock), ROWLOCK_OK, "the parent releases");
-    end();
 }
 
 int main(void)
@@ -583,5 +554,6 @@ int main(void)
     test_shortage(start_without_thread, "a thread");
     test_signals();
     test_fork();
+    end();
     return tap_done();
 }

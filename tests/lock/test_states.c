@@ -3,9 +3,7 @@
  * The states of a lock where no server can be made to answer so: how long a lease lasts by our clock, grants
  * that come too late, what an entry finds. The rest is in basics.c and leases.c, what is sent again in
  * test_resending.c, waiting in test_wait.c. */
-#include "quick.h"
 #include "story.h"
-#include "tap.h"
 
 #include <limits.h>
 
@@ -66,7 +64,6 @@ static void test_slow_resending(void)
     int64_t left = remaining_ms(0);
     tap_ok(left <= TTL_MS && left > TTL_MS - slow_ms(400),
            "is renewed, and its lease is what that answer said: %d", (int)left);
-    story_end();
 }
 
 /* ---- a grant that comes when its lease is over */
@@ -162,7 +159,6 @@ static void test_entering_too_often(void)
     story.lock->depth = INT_MAX;
     tap_is_int(acquires(TTL_MS), ROWLOCK_EMISUSE, "the count of entries does not overflow");
     story.lock->depth = 1;
-    story_end();
 }
 
 /* ---- the holder */

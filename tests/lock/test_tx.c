@@ -3,9 +3,7 @@
  * What joins the caller's transaction: what each failure means there, that nothing is sent twice, and answers
  * that no test can order from a server. What a transaction promises is in transaction.c, guard.c and fence.c, what a
  * keeper does meanwhile in lock/test_keeper.c. */
-#include "quick.h"
 #include "story.h"
-#include "tap.h"
 
 enum { TTL_MS = STORY_TTL_MS };
 
@@ -76,7 +74,6 @@ static void test_failures(const struct joining *j)
         tap_is_int(error_of_tx(0), rows[i].result, "the connection's handle has the facts");
         tap_is_int(error_of(story.tx).transaction_over, rows[i].over,
                    rows[i].over ? "the transaction is over" : "it can go on");
-        story_end();
     }
 }
 
@@ -93,7 +90,6 @@ static void test_misuse(void)
     tap_is_int(rowlock_guard(story.lock, NULL), ROWLOCK_EMISUSE, "no connection");
     tap_is_int(rowlock_fence(NULL, "bucket", 1), ROWLOCK_EMISUSE, "nor for a fence");
     tap_is_str(script_calls(), "", "nothing is sent then");
-    story_end();
 }
 
 /* ---- guard */
@@ -167,7 +163,6 @@ static void test_acquire_keeper(void)
     tap_is_int(rowlock_acquire(story.lock, &options), ROWLOCK_OK, "held with a keeper before");
     tap_is_int(releases(0), ROWLOCK_OK, "released");
     tap_is_int(acquires_in_tx(0), ROWLOCK_OK, "and then in a transaction");
-    story_end();
 }
 
 /* ---- release */

@@ -3,12 +3,8 @@
  * Waiting for a lock: until when, whose cancel ends it, and how long the pauses are between resendings. What a
  * waiter does in line is in test_queue.c. */
 #include "backend_script.h"
-#include "quick.h"
-#include "tap.h"
 #include "core/port.h"
 
-#include <errno.h>
-#include <signal.h>
 #include <sys/time.h>
 
 enum { TTL_MS = 10000 };
@@ -16,8 +12,19 @@ enum { TTL_MS = 10000 };
 static rowlock_db *db;
 static rowlock_lock *lock;
 
+static void end(void)
+{
+    script_hook(NULL);
+    rowlock_lock_close(lock);
+    rowlock_db_close(db);
+    lock = NULL;
+    db = NULL;
+}
+
+/* Ends the test before. */
 static void begin(void)
 {
+    end();
     script_reset();
     db = script_open(NULL);
     lock = must_lock(db, "nightly");
@@ -38,13 +45,6 @@ static void begin_jumping(bool unwakeable)
     script_jump();
 }
 
-static void end(void)
-{
-    script_hook(NULL);
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
-}
-
 /* ---- the end of the wait */
 
 static void test_timeout(bool unwakeable)
@@ -63,7 +63,6 @@ static void test_timeout(bool unwakeable)
     tap_ok(script.request_count >= 3, "it looked several times");
     int64_t last_us = script.acquired_us[script.request_count - 1];
     tap_ok(last_us - began_us >= 1500000, "the last time at the very end");
-    end();
 }
 
 /* ---- pauses between resendings */
@@ -88,14 +87,12 @@ static void test_retry_pauses(void)
     int same = 0, tries = 0x7ffffff0;
     tap_ok(rlk_pause_retry(&db->waiting, &tries) <= 64000,
            "after very many resendings pauses stay short");
-    rowlock_db *other = script_open(NULL);
+    OWNED(db) rowlock_db *other = script_open(NULL);
     for (int i = 0; i < 100; i++) {
         int ours = 9, others = 9;
         same += rlk_pause_retry(&db->waiting, &ours) == rlk_pause_retry(&other->waiting, &others);
     }
     tap_ok(same < 10, "two handles do not pause alike");
-    rowlock_db_close(other);
-    end();
 }
 
 /* ---- cancelling */
@@ -104,7 +101,6 @@ static rowlock_db *signalled;
 
 static void on_alarm(int number)
 {
-    (void)number;
     int saved = errno;
     errno = 4242;
     rowlock_cancel(signalled);
@@ -125,12 +121,10 @@ static void test_cancel_from_signal(bool unwakeable)
                "a signal handler's cancel ends the wait");
     tap_ok(signalled == db, "cancelling leaves errno alone");
     sigaction(SIGALRM, &before, NULL);
-    end();
 }
 
 static void do_nothing(int number)
 {
-    (void)number;
 }
 
 static void test_signal_alone(bool unwakeable)
@@ -147,7 +141,6 @@ static void test_signal_alone(bool unwakeable)
            "nor make it look more often: %d looks", script_count(OP_ACQUIRE));
     setitimer(ITIMER_REAL, &never, NULL);
     sigaction(SIGALRM, &before, NULL);
-    end();
 }
 
 static void test_cancel_before(bool unwakeable)
@@ -160,7 +153,6 @@ static void test_cancel_before(bool unwakeable)
                "but the next wait, although it came before it");
     tap_is_int(rlk_now_us(), began_us, "which takes no time");
     tap_is_int(wait_lock(lock, TTL_MS, 30), ROWLOCK_TIMEOUT, "and that one only");
-    end();
 }
 
 static void test_cancel_after(void)
@@ -177,7 +169,6 @@ static void test_cancel_after(void)
     tap_is_int(error_code(db), ROWLOCK_CANCELLED, "and the handle says so");
     tap_is_int(wait_lock(lock, TTL_MS, 30), ROWLOCK_TIMEOUT, "and that one only");
     rowlock_cancel(NULL);
-    end();
 }
 
 static enum script_op cancelled_at;
@@ -203,7 +194,6 @@ static void test_cancel_before_free(void)
     tap_is_int(rowlock_release(lock) + rowlock_release(lock), ROWLOCK_OK, "released");
     tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_CANCELLED,
                "and leaves the cancel to the next one");
-    end();
 }
 
 /* Whatever step is under way then, none is broken off, and the wait is not begun. */
@@ -221,7 +211,6 @@ static void test_cancel_while_asking(void)
         tap_ok(script_count(OP_ACQUIRE) <= 2, "which is not asked for ever");
         tap_is_int(rlk_now_us(), began_us, "nor waited for");
         tap_is_int(script_count(OP_LEAVE), script_count(OP_ENQUEUE), "no ticket stays");
-        end();
     }
     begin_jumping(false);
     script_hook(cancel_now);
@@ -233,7 +222,6 @@ static void test_cancel_while_asking(void)
     tap_is_int(rowlock_release(lock), ROWLOCK_OK, "and released");
     tap_is_int(wait_lock(lock, TTL_MS, 30), ROWLOCK_TIMEOUT,
                "the cancel that came too late for it does not end the next wait");
-    end();
 }
 
 /* Does a wake-up end its wait? It is there already, or it does not come. */
@@ -252,7 +240,7 @@ static void test_first_of_pool(void)
     rowlock_db *dbs[WAITERS] = {NULL};
     struct rlk_request requests[WAITERS];
     struct rlk_position position;
-    rowlock_pool *pool = NULL;
+    OWNED(pool) rowlock_pool *pool = NULL;
     script_home("sqlite");
     script_reset();
     bool ready = rowlock_pool_open("sqlite:x", NULL, &pool, NULL) == ROWLOCK_OK;
@@ -281,7 +269,6 @@ static void test_first_of_pool(void)
         tap_is_int(dbs[1]->waiting.behind, false, "when the first has left, the second looks");
     }
     close_dbs(dbs[0], dbs[1], dbs[2]);
-    rowlock_pool_close(pool);
 }
 
 int main(void)
@@ -297,5 +284,6 @@ int main(void)
     test_cancel_before_free();
     test_cancel_while_asking();
     test_first_of_pool();
+    end();
     return tap_done();
 }

@@ -16,7 +16,7 @@ static int tx_try(const struct scene *s)
 static void acquire_commits(const struct contract *c, const char *isolation, bool shared)
 {
     int64_t last = 0, when = 0;
-    CLOSED_BY(scene_close) struct scene s = scene_open(c, isolation, "tx acquire", shared);
+    OWNED(scene) struct scene s = scene_open(c, isolation, "tx acquire", shared);
     rowlock_grant holder = ROWLOCK_GRANT_INIT;
     db_exec(c->raw, c->url, "DELETE FROM rowlock_tokens WHERE name = '%s'", s.name);
     scene_begin(&s);
@@ -44,7 +44,7 @@ static void acquire_commits(const struct contract *c, const char *isolation, boo
 
 static void acquire_rolled_back(const struct contract *c, const char *isolation, bool shared)
 {
-    CLOSED_BY(scene_close) struct scene s = scene_open(c, isolation, "tx undone", shared);
+    OWNED(scene) struct scene s = scene_open(c, isolation, "tx undone", shared);
     int64_t before = scene_hold(&s);
     is_result(s.own, rowlock_release(s.lock), ROWLOCK_OK, "released again");
     scene_begin(&s);
@@ -72,7 +72,7 @@ static void acquire_rolled_back(const struct contract *c, const char *isolation,
 
 static void acquire_expired(const struct contract *c, const char *isolation, bool shared)
 {
-    CLOSED_BY(scene_close) struct scene s = scene_open(c, isolation, "tx take over", shared);
+    OWNED(scene) struct scene s = scene_open(c, isolation, "tx take over", shared);
     is_result(s.rival, try_lock(s.wanted, TTL_MS), ROWLOCK_OK, "another's lock");
     int64_t token = rowlock_lock_token(s.wanted);
     end_lease(c, s.wanted);
@@ -86,7 +86,7 @@ static void acquire_expired(const struct contract *c, const char *isolation, boo
 
 static void acquire_busy(const struct contract *c, const char *isolation, bool shared)
 {
-    CLOSED_BY(scene_close) struct scene s = scene_open(c, isolation, "tx busy", shared);
+    OWNED(scene) struct scene s = scene_open(c, isolation, "tx busy", shared);
     rowlock_grant holder = ROWLOCK_GRANT_INIT;
     is_result(s.rival, try_lock(s.wanted, TTL_MS), ROWLOCK_OK, "another holds it");
     scene_begin(&s);
@@ -109,6 +109,7 @@ static void acquire_busy(const struct contract *c, const char *isolation, bool s
 
 static void acquire_refused(const struct contract *c)
 {
+    OWNED(scene)
     struct scene s = scene_open(c, scene_isolations(c)[0], "tx refused", false);
     is_result(s.tx, tx_try(&s), ROWLOCK_EMISUSE, "no transaction, no grant in it");
     is_result(s.own, rowlock_tx_acquire(s.lock, s.own, NULL), ROWLOCK_EMISUSE,
@@ -125,7 +126,6 @@ static void acquire_refused(const struct contract *c)
     tap_is_int(error_of(s.tx).transaction_over, 0, "the transaction has seen nothing of it");
     scene_run(&s, "ROLLBACK");
     tap_is_int(rows_of(c, s.name), 0, "nothing was granted");
-    scene_close(&s);
 }
 
 /* A try waits for no other transaction, whatever a transaction of ours has locked: two names that stand
@@ -159,7 +159,7 @@ enum afterwards { FORGETS, RELEASES, CLOSES };
 static void release_commits(const struct contract *c, const char *isolation, bool shared,
                             enum afterwards then)
 {
-    struct scene s = scene_open(c, isolation, "tx release", shared);
+    OWNED(scene) struct scene s = scene_open(c, isolation, "tx release", shared);
     int64_t token = scene_hold(&s);
     scene_begin(&s);
     scene_work(&s);
@@ -188,13 +188,12 @@ static void release_commits(const struct contract *c, const char *isolation, boo
         s.lock = NULL;
         is_result(s.rival, rowlock_verify(s.wanted), ROWLOCK_OK, "closing harms no other client");
     }
-    scene_close(&s);
 }
 
 static void release_rolled_back(const struct contract *c, const char *isolation, bool shared,
                                 enum afterwards then)
 {
-    struct scene s = scene_open(c, isolation, "tx keep", shared);
+    OWNED(scene) struct scene s = scene_open(c, isolation, "tx keep", shared);
     int64_t token = scene_hold(&s);
     scene_begin(&s);
     scene_work(&s);
@@ -211,7 +210,6 @@ static void release_rolled_back(const struct contract *c, const char *isolation,
     rowlock_lock_close(s.lock);
     s.lock = NULL;
     tap_is_int(rows_of(c, s.name), 0, "then it is free");
-    scene_close(&s);
 }
 
 static void release_of_a_lost_lock(const struct contract *c, const char *isolation, bool shared)
@@ -241,6 +239,7 @@ static void release_of_a_lost_lock(const struct contract *c, const char *isolati
 
 static void entered_twice(const struct contract *c)
 {
+    OWNED(scene)
     struct scene s = scene_open(c, scene_isolations(c)[0], "tx twice", false);
     scene_hold(&s);
     scene_hold(&s);
@@ -249,7 +248,6 @@ static void entered_twice(const struct contract *c)
     scene_goes_on(&s, s.tx, "EMISUSE");
     is_result(s.own, rowlock_release(s.lock), ROWLOCK_OK, "left once");
     is_result(s.own, rowlock_release(s.lock), ROWLOCK_OK, "and once more");
-    scene_close(&s);
 }
 
 /* ---- left as it was */

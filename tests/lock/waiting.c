@@ -124,7 +124,7 @@ static void races_with_the_grant(const struct contract *c)
     static int (*const orders[])(void *) = {release_and_cancel, cancel_and_release};
     int lost = 0, twice = 0;
     for (int i = 0; i < 10; i++) {
-        struct pair p = pair_open(c, "granted or cancelled", TTL_MS);
+        CLOSED_BY(pair_close) struct pair p = pair_open(c, "granted or cancelled", TTL_MS);
         struct helper *helper = helper_start(orders[i % 2], &p);
         int result = wait_lock(p.wanted, TTL_MS, ROWLOCK_FOREVER);
         is_result(p.one, helper_join(helper), ROWLOCK_OK, "the holder releases");
@@ -136,7 +136,6 @@ static void races_with_the_grant(const struct contract *c)
         int next = wait_lock(p.wanted, TTL_MS, 20);
         twice += result == ROWLOCK_CANCELLED && next == ROWLOCK_CANCELLED;
         lost += next == ROWLOCK_OK;
-        pair_close(&p);
     }
     tap_is_int(twice, 0, "a cancel beside a grant never ends two waits");
     tap_is_int(lost, 0, "and no grant is lost");

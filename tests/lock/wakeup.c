@@ -88,13 +88,12 @@ static void waiter_is_held_up(const struct contract *c, struct faultproxy *proxy
                               int permits)
 {
     for (int side = ON_REQUEST; side <= ON_ANSWER; side++) {
-        struct stage s;
+        CLOSED_BY(stage_close) struct stage s;
         int nth = 1;
         stage_open(&s, c, proxy, url, c->url, permits);
         while (nth < REQUESTS_MAX && release_at(&s, nth, (enum fault_side)side))
             nth++;
         tap_ok(nth > SURE, "a try, a ticket, and another try at least, %d in all", nth - 1);
-        stage_close(&s);
     }
 }
 
@@ -157,7 +156,6 @@ static void begin_release(const struct guest *holder)
 static int release_within(void *context, const rowlock_attempt *attempt)
 {
     struct entry *e = context;
-    (void)attempt;
     begin_release(&e->holder);
     waiter_comes(e);
     return ROWLOCK_OK;
@@ -221,16 +219,14 @@ static void other_ways(const struct contract *c, enum way way)
 
 void contract_wakeup(const struct contract *c)
 {
-    char *url = NULL;
+    OWNED(text) char *url = NULL;
     for (int way = BREAKS; way < WAYS; way++)
         other_ways(c, (enum way)way);
-    struct faultproxy *proxy = c->has_server ? faultproxy_start(c->url, &url) : NULL;
+    OWNED(proxy) struct faultproxy *proxy = c->has_server ? faultproxy_start(c->url, &url) : NULL;
     if (!proxy)
         return;
     waiter_is_held_up(c, proxy, url, 0);
     waiter_is_held_up(c, proxy, url, ROWLOCK_SHARED);
     release_is_held_up(c, proxy, url, ON_REQUEST);
     release_is_held_up(c, proxy, url, ON_ANSWER);
-    faultproxy_stop(proxy);
-    free(url);
 }

@@ -126,14 +126,13 @@ static int some(const struct inside *in, enum op op, rowlock_change *changes, bo
 {
     static rowlock_value keys[3], value;
     const int ids[2][3] = {{5, 6, 97}, {61, 6, 62}};
-    rowlock_change_options options = *OPTIONS(change, .all_or_nothing = all_or_nothing);
     value = rowlock_int(11);
     for (int i = 0; i < 3; i++) {
         keys[i] = rowlock_int(ids[op == INSERT][i]);
         changes[i] = (rowlock_change){
             .key = &keys[i], .values = &value, .version = i == 1 ? FIRST + 5 : FIRST};
     }
-    return change_rows(in->t, op, changes, 3, &options);
+    return change_rows(in->t, op, changes, 3, OPTIONS(change, .all_or_nothing = all_or_nothing));
 }
 
 static void are(const rowlock_change *changes, int first, int second, int third, const char *what)
@@ -218,7 +217,7 @@ static void refused(const struct contract *c, const struct sort *sort)
 {
     for (int several = 0; several <= 1; several++)
         for (int all = 0; all <= several; all++) {
-            struct inside in = inside_open(c, sort);
+            CLOSED_BY(inside_close) struct inside in = inside_open(c, sort);
             bool over = is_postgres(c) && !all; /* a savepoint saves it there */
             begin(&in);
             inside_run(&in, "INSERT INTO win_log VALUES ('before')");
@@ -229,7 +228,6 @@ static void refused(const struct contract *c, const struct sort *sort)
             site_finds(&in.s, several && !all && !over ? "4" : "6",
                        "of its chunk what could be changed is",
                        "SELECT count(*) FROM win_rows WHERE version = %d AND n = 0", FIRST);
-            inside_close(&in);
         }
 }
 
@@ -304,7 +302,7 @@ static void deadlocked(const struct contract *c, const struct sort *sort)
 /* A row that another client keeps locked is waited for until the statement deadline. */
 static void kept_out(const struct contract *c, const struct sort *sort)
 {
-    struct inside in = inside_open(c, sort);
+    CLOSED_BY(inside_close) struct inside in = inside_open(c, sort);
     struct site s = in.s;
     rowlock_db_options options = *OPTIONS(db, .statement_timeout_ms = patience_ms(c));
     if (is_mysql(c))
@@ -324,7 +322,6 @@ static void kept_out(const struct contract *c, const struct sort *sort)
     row_becomes(&in.s, in.t, UPDATE, 2, number(5), FIRST, ROWLOCK_CONFLICT, 0, "kept out");
     site_run(&s, "ROLLBACK");
     says_the_truth(&in, is_postgres(c), "kept out");
-    inside_close(&in);
 }
 
 /* ---- locks and versions together */
@@ -392,7 +389,7 @@ static void all_mysql_sorts(const struct contract *c, const char *isolation)
 
 void contract_within(const struct contract *c)
 {
-    struct site s = site_open(c);
+    CLOSED_BY(site_close) struct site s = site_open(c);
     site_table(&s, "win_rows",
                "id INT PRIMARY KEY, n INT, version BIGINT NOT NULL, CHECK (n < 1000)");
     site_table(&s, "win_log", "w VARCHAR(20)");
@@ -403,5 +400,4 @@ void contract_within(const struct contract *c)
     }
     site_run(&s, "DROP TABLE win_rows");
     site_run(&s, "DROP TABLE win_log");
-    site_close(&s);
 }

@@ -8,7 +8,6 @@
 
 #include <pthread.h>
 #include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 enum { ROOM = 256, ROW_CELLS = 13 };
@@ -369,7 +368,6 @@ static enum rlk_class memory_query(void *conn, struct rlk_call *call, struct rlk
 {
     struct timespec now;
     size_t i = 0;
-    (void)conn;
     if (call->where == RLK_INSIDE)
         return RLK_NO_TX;
     clock_gettime(CLOCK_REALTIME, &now);
@@ -387,7 +385,6 @@ static enum rlk_class memory_query(void *conn, struct rlk_call *call, struct rlk
 
 static enum rlk_class memory_frame(void *conn, struct rlk_call *call, enum rlk_frame what)
 {
-    (void)conn;
     call->inside = false;
     return what == RLK_LOOK ? RLK_DONE : RLK_UNSUPPORTED;
 }
@@ -396,7 +393,6 @@ static enum rlk_class memory_open(void *conn, struct rlk_call *call,
                                   const struct rlk_target *target, const struct rlk_texts *texts,
                                   struct rlk_hello *hello)
 {
-    (void)conn, (void)call, (void)target, (void)texts;
     snprintf(hello->schema, sizeof hello->schema, "main");
     return RLK_DONE;
 }
@@ -404,25 +400,21 @@ static enum rlk_class memory_open(void *conn, struct rlk_call *call,
 static enum rlk_class memory_adopt(void *conn, struct rlk_call *call, void *vendor,
                                    const struct rlk_texts *texts, struct rlk_hello *hello)
 {
-    (void)conn, (void)call, (void)vendor, (void)texts, (void)hello;
     return RLK_UNSUPPORTED;
 }
 
 static void memory_close(void *conn, bool in_child)
 {
-    (void)conn, (void)in_child;
 }
 
 static enum rlk_class memory_script(void *conn, struct rlk_call *call, const char *sql)
 {
-    (void)conn, (void)call, (void)sql;
     database.installed = true;
     return RLK_DONE;
 }
 
 static enum rlk_class memory_facts(void *conn, struct rlk_call *call, struct rlk_facts *out)
 {
-    (void)conn, (void)call;
     snprintf(out->server, sizeof out->server, "the memory of this process");
     out->bytewise = out->may_lock = out->any_isolation = true;
     return RLK_DONE;
@@ -432,7 +424,6 @@ static enum rlk_class memory_await(void *conn, struct rlk_call *call,
                                    const struct rlk_request *request, int wake,
                                    enum rlk_wakeup *out)
 {
-    (void)conn, (void)call, (void)request, (void)wake;
     *out = RLK_NO_WAKEUPS;
     return RLK_DONE;
 }

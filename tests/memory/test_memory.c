@@ -31,19 +31,16 @@ const struct rlk_dialect *rlk_dialect_find(const char *name)
 static void *raw_open(const char *url)
 {
     static char session;
-    (void)url;
     return &session;
 }
 
 static void raw_close(void *session)
 {
-    (void)session;
 }
 
 static bool raw_ask(void *session, const char *sql, char *out, size_t cap)
 {
     char name[300] = "";
-    (void)session;
     if (sscanf(sql, "SELECT count(*) FROM rowlock_locks WHERE name = '%299[^']'", name) != 1)
         raw_failed("no such statement", sql);
     return snprintf(out, cap, "%d", memory_rows(name)) > 0;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * What is left of a lock when its server is killed with -9 and started again. This is no power cut: what
- * the server has written and not flushed is still there.
- */
+ * the server has written and not flushed is still there. */
 #include "peers.h"
 
 #include <math.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The peers on databases: rowlock by its public header, as in tests/bench/ours.c, and what
- * tests/bench/sql has as data.
- */
+ * tests/bench/sql has as data. */
 #include "hand.h"
 #include "peers.h"
 #include "wire.h"
@@ -72,7 +71,6 @@ struct observer observe_database(const struct place *place)
 
 struct observer observe_nothing(const struct place *place)
 {
-    (void)place;
     return (struct observer){.session = NULL};
 }
 

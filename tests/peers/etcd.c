@@ -2,14 +2,12 @@
  *
  * etcd by its lock service. It has no client library for C, so this speaks JSON to its gateway, which
  * is a client of gRPC in the same process. A lock is attached to the lease of its client, which
- * must be kept alive: one thread does so for all leases of this program.
- */
+ * must be kept alive: one thread does so for all leases of this program. */
 #include "peers.h"
 #include "wire.h"
 
 #include <curl/curl.h>
 #include <jansson.h>
-#include <pthread.h>
 
 enum { LEASE_S = LEASE_MS / 1000, NAME_CAP = 100, CODED_CAP = NAME_CAP * 2, TRY_MS = 1500 };
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * memcached: add succeeds if there is no such key. It has no compare-and-delete.
- */
+ * memcached: add succeeds if there is no such key. It has no compare-and-delete. */
 #include "peers.h"
 #include "wire.h"
 

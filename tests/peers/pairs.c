@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Acquire and release, as often as it goes. Peers take turns.
- */
+ * Acquire and release, as often as it goes. Peers take turns. */
 #include "peers.h"
 
 #include <math.h>

@@ -3,14 +3,11 @@
  * rowlock beside what people would use instead. Each peer is one row of the table in table.c.
  *
  * A peer's place is its server on 127.0.0.1: place.url is the number of its port. The places of
- * databases are as in bench.h.
- */
+ * databases are as in bench.h. */
 #ifndef PEERS_H
 #define PEERS_H
 
 #include "bench.h"
-
-#include <stdatomic.h>
 
 /* What a peer promises, for people. */
 struct promise {

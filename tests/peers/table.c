@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The table of peers: what each promises, and how to lock with it.
- */
+ * The table of peers: what each promises, and how to lock with it. */
 #include "peers.h"
 
 /* Idle sessions of PostgreSQL tell what they did ten seconds later. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What servers tell of themselves in lines of text, each "KEY NUMBER" with or without a colon.
- */
+ * What servers tell of themselves in lines of text, each "KEY NUMBER" with or without a colon. */
 #ifndef PEERS_WIRE_H
 #define PEERS_WIRE_H
 

@@ -6,12 +6,10 @@
  *   2. Read the children. If ours is the lowest, we have the lock.
  *   3. Else watch the next lower one. If it is there, wait for the watch. Go on with 2.
  *
- * A lost answer of 1 is not resolved here: it ends the program.
- */
+ * A lost answer of 1 is not resolved here: it ends the program. */
 #include "peers.h"
 #include "wire.h"
 
-#include <pthread.h>
 /* The functions that wait for their answer are in the threaded library. */
 #define THREADED
 #include <zookeeper/zookeeper.h>
@@ -36,8 +34,6 @@ static void must(int result, const char *what)
 static void watch(zhandle_t *zh, int type, int state, const char *path, void *context)
 {
     struct keeper *s = context;
-    (void)zh;
-    (void)path;
     pthread_mutex_lock(&s->mutex);
     if (type == ZOO_SESSION_EVENT)
         s->connected = state == ZOO_CONNECTED_STATE;

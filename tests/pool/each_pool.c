@@ -9,9 +9,6 @@
 #include "faultproxy.h"
 #include "pool/pool.h"
 
-#include <poll.h>
-#include <signal.h>
-
 enum { FEW = 8, ODD = 3 };
 
 /* ---- together */
@@ -33,7 +30,7 @@ static void goes_together(struct swarm *s, struct faultproxy *proxy, int (*act)(
 static void together(const struct raw *raw, const char *url)
 {
     struct swarm s;
-    char *through = NULL;
+    OWNED(text) char *through = NULL;
     struct faultproxy *proxy = has_server(raw) ? faultproxy_start(url, &through) : NULL;
     swarm_open_with(&s, raw, url, proxy ? through : url, 1, SWARM_MAX, 0, 0);
     /* Each statement is prepared. */
@@ -50,7 +47,6 @@ static void together(const struct raw *raw, const char *url)
     swarm_close(&s);
     if (proxy)
         faultproxy_stop(proxy);
-    free(through);
 }
 
 /* ---- one fails alone */
@@ -297,12 +293,11 @@ static void closed_first(const struct raw *raw, const char *url)
     struct swarm s;
     rowlock_db *db = NULL;
     swarm_open(&s, raw, url, 1, FEW);
-    rowlock_db_options options = *OPTIONS(db, .pool = s.pool);
     swarm_plug(&s);
     swarm_start(&s, act_try);
     swarm_stand(&s, FEW);
     rowlock_pool_close(s.pool);
-    tap_is_int(rowlock_db_open(NULL, &options, &db, NULL), ROWLOCK_EMISUSE,
+    tap_is_int(rowlock_db_open(NULL, OPTIONS(db, .pool = s.pool), &db, NULL), ROWLOCK_EMISUSE,
                "a pool that is closed takes no handle");
     swarm_pull(&s);
     tap_is_int(swarm_join(&s, ROWLOCK_OK), FEW, "the steps under way are done");
@@ -320,7 +315,6 @@ static rowlock_db *to_cancel;
 
 static void cancel(int signal)
 {
-    (void)signal;
     rowlock_cancel(to_cancel);
 }
 
@@ -336,9 +330,9 @@ static bool has_ticket(const struct raw *raw, const char *url)
 
 static void cancelled(const struct raw *raw, const char *url)
 {
-    rowlock_pool *pool = must_pool(url, 2, NULL);
-    rowlock_db *holder = must_join(pool, 0, 0), *waiter = must_join(pool, 0, 0);
-    rowlock_lock *held = must_lock(holder, "x"), *wanted = must_lock(waiter, "x");
+    OWNED(pool) rowlock_pool *pool = must_pool(url, 2, NULL);
+    OWNED(db) rowlock_db *holder = must_join(pool, 0, 0), *waiter = must_join(pool, 0, 0);
+    OWNED(lock) rowlock_lock *held = must_lock(holder, "x"), *wanted = must_lock(waiter, "x");
     is_result(holder, try_lock(held, SWARM_TTL_MS), ROWLOCK_OK, "a lock is held");
     for (int by_signal = 0; by_signal < 2; by_signal++) {
         struct helper *thread = helper_start(wait_long, wanted);
@@ -357,9 +351,6 @@ static void cancelled(const struct raw *raw, const char *url)
     until(EVENTUALLY(has_ticket(raw, url)), "it waits");
     is_result(holder, rowlock_release(held), ROWLOCK_OK, "released");
     is_result(waiter, helper_join(thread), ROWLOCK_OK, "another handle of the pool is granted it");
-    close_locks(held, wanted);
-    close_dbs(holder, waiter);
-    rowlock_pool_close(pool);
 }
 
 static bool step(rowlock_lock *wanted, int timeout_ms)
@@ -384,9 +375,9 @@ static bool rests(rowlock_pool *pool, rowlock_lock *wanted)
 /* No waiter polls meanwhile. */
 static void woken(const char *url)
 {
-    rowlock_pool *pool = must_pool(url, 2, NULL);
-    rowlock_db *holder = must_join(pool, 0, 0), *waiter = must_join(pool, 0, 0);
-    rowlock_lock *held = must_lock(holder, "x"), *wanted = must_lock(waiter, "x");
+    OWNED(pool) rowlock_pool *pool = must_pool(url, 2, NULL);
+    OWNED(db) rowlock_db *holder = must_join(pool, 0, 0), *waiter = must_join(pool, 0, 0);
+    OWNED(lock) rowlock_lock *held = must_lock(holder, "x"), *wanted = must_lock(waiter, "x");
     rowlock_acquire_options how =
         *OPTIONS(acquire, .wait_ms = ROWLOCK_FOREVER, .ticket_ms = SWARM_TTL_MS);
     set_polls(ONLY_WAKEUPS);
@@ -396,28 +387,21 @@ static void woken(const char *url)
     is_result(holder, rowlock_release(held), ROWLOCK_OK, "released");
     tap_ok(EVENTUALLY(step(wanted, 1000)), "a release through the same pool wakes it");
     set_polls(0);
-    close_locks(held, wanted);
-    close_dbs(holder, waiter);
-    rowlock_pool_close(pool);
 }
 
 static void kept(const struct raw *raw, const char *url)
 {
     static const char renewals[] =
         "SELECT coalesce(max(renewals), 0) FROM rowlock_locks WHERE name = 'kept'";
-    rowlock_pool *pool = must_pool(url, 2, NULL);
-    rowlock_db *db = must_join(pool, 0, 0);
-    rowlock_lock *lock = must_lock(db, "kept");
-    rowlock_keeper *keeper = NULL;
+    OWNED(pool) rowlock_pool *pool = must_pool(url, 2, NULL);
+    OWNED(db) rowlock_db *db = must_join(pool, 0, 0);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "kept");
+    OWNED(keeper) rowlock_keeper *keeper = NULL;
     tap_is_int(rowlock_keeper_open(db, &keeper), ROWLOCK_OK, "a pool's keeper");
     rowlock_acquire_options how = *OPTIONS(acquire, .keeper = keeper, .ttl_ms = slow_ms(600));
     is_result(db, rowlock_acquire(lock, &how), ROWLOCK_OK, "is given a lock");
     until(EVENTUALLY(db_int(raw, url, renewals) > 0), "the keeper renews");
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "which it renews until it is released");
-    rowlock_keeper_close(keeper);
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
-    rowlock_pool_close(pool);
 }
 
 /* ---- transactions */
@@ -430,8 +414,6 @@ struct attempts {
 
 static int nothing(void *context, const rowlock_attempt *attempt)
 {
-    (void)context;
-    (void)attempt;
     return ROWLOCK_OK;
 }
 
@@ -440,7 +422,6 @@ static int while_another(void *context, const rowlock_attempt *attempt)
     struct attempts *a = context;
     OWNED(db) rowlock_db *third = must_join(a->pool, 0, 0);
     OWNED(lock) rowlock_lock *lock = must_lock(third, "beside");
-    (void)attempt;
     rowlock_retry_options once = *OPTIONS(retry, .deadline_ms = 300);
     a->second_said = rowlock_retry(a->second, nothing, NULL, &once, NULL);
     a->lock_said = try_lock(lock, SWARM_TTL_MS);
@@ -483,17 +464,13 @@ static void transactions(const struct raw *raw, const char *url)
 
 static void installed_later(const struct raw *raw, const char *url)
 {
-    (void)raw;
-    rowlock_pool *pool = must_pool(url, 2, "later_");
-    rowlock_db *db = must_join(pool, 0, 0), *other = must_join(pool, 0, 0);
-    rowlock_lock *lock = must_lock(db, "x"), *others = must_lock(other, "x");
+    OWNED(pool) rowlock_pool *pool = must_pool(url, 2, "later_");
+    OWNED(db) rowlock_db *db = must_join(pool, 0, 0), *other = must_join(pool, 0, 0);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "x"), *others = must_lock(other, "x");
     is_result(db, try_lock(lock, SWARM_TTL_MS), ROWLOCK_ESCHEMA, "no tables, no lock");
     is_result(db, rowlock_install(db), ROWLOCK_OK, "a handle of the pool installs them");
     is_result(db, try_lock(lock, SWARM_TTL_MS), ROWLOCK_OK, "and acquires");
     is_result(other, try_lock(others, SWARM_TTL_MS), ROWLOCK_BUSY, "which another handle sees");
-    close_locks(lock, others);
-    close_dbs(db, other);
-    rowlock_pool_close(pool);
 }
 
 static int run(const struct raw *raw, const char *url)

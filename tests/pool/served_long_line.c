@@ -10,8 +10,6 @@
 #include "faultproxy.h"
 #include "loads.h"
 
-#include <poll.h>
-
 enum {
     LINE_BRIEF = 300,
     LINE_WHOLE = 5000,
@@ -77,11 +75,11 @@ static bool all_granted(void)
 
 static void drains(void)
 {
-    char *through = NULL;
-    struct faultproxy *proxy = faultproxy_start(url, &through);
+    OWNED(text) char *through = NULL;
+    OWNED(proxy) struct faultproxy *proxy = faultproxy_start(url, &through);
     if (!proxy)
         raw_failed("the server's URL has no host and port", url);
-    rowlock_pool *pool = must_pool(through, 2, NULL);
+    OWNED(pool) rowlock_pool *pool = must_pool(through, 2, NULL);
     rowlock_db *db = must_join(pool, 0, 0);
     rowlock_lock *holder = must_lock(db, "line");
     count = load_count(LINE_BRIEF, LINE_WHOLE, 50);
@@ -103,9 +101,6 @@ static void drains(void)
         rowlock_lock_close(locks[i]);
         rowlock_db_close(dbs[i]);
     }
-    rowlock_pool_close(pool);
-    faultproxy_stop(proxy);
-    free(through);
 }
 
 /* ---- rows that a renewal reads */

@@ -8,8 +8,6 @@
 #include "faultproxy.h"
 #include "loads.h"
 
-#include <pthread.h>
-
 enum {
     CROWD = 2000,
     BRIEF = 600,

@@ -7,8 +7,6 @@
 
 #include "contract.h"
 
-#include <stdatomic.h>
-
 enum { SWARM_MAX = 64, SWARM_TTL_MS = 600000, SWARM_PATIENCE_MS = 60000 };
 
 struct swarm;

@@ -3,11 +3,8 @@
  * The steps of many handles on MySQL and MariaDB, beside a transaction that locks one of their rows:
  * they wait for nothing, and do the others. A wait would be an error after a second. */
 #include "each.h"
-#include "quick.h"
-#include "tap.h"
 
 #include <mysql.h>
-#include <stdarg.h>
 
 static const char *url;
 static void *session, *other;

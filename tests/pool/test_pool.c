@@ -3,19 +3,16 @@
  * Options of a pool and of its handles, what it refuses, and the steps of a single caller. What
  * many callers do is in each_pool.c. */
 #include "backend_script.h"
-#include "quick.h"
-#include "tap.h"
 
 static rowlock_error err;
 
 static int opens(const char *url, const rowlock_pool_options *options)
 {
-    rowlock_pool *pool = NULL;
+    OWNED(pool) rowlock_pool *pool = NULL;
     err = (rowlock_error)ROWLOCK_ERROR_INIT;
     int result = rowlock_pool_open(url, options, &pool, &err);
     if ((result == ROWLOCK_OK) != (pool != NULL) || (result != ROWLOCK_OK && !err.text[0]))
         tap_ok(false, "a refusal has a text and no pool");
-    rowlock_pool_close(pool);
     return result;
 }
 
@@ -88,7 +85,7 @@ static void test_handles(void)
         {NULL, {.prefix = "a_"}, ROWLOCK_EINVAL, "with a prefix"},
     };
     static int vendor;
-    rowlock_pool *pool = must_pool_of(1);
+    OWNED(pool) rowlock_pool *pool = must_pool_of(1);
     rowlock_db *db = NULL;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         rowlock_db_options options = cases[i].options;
@@ -104,7 +101,6 @@ static void test_handles(void)
     tap_is_int(
         rowlock_db_adopt_sqlite((struct sqlite3 *)(void *)&vendor, DB(.pool = pool), &db, &err),
         ROWLOCK_EINVAL, "no adopted connection in a pool");
-    rowlock_pool_close(pool);
 }
 
 /* The calls of the database for one caller. */
@@ -125,14 +121,13 @@ static void test_single_caller(void)
     rowlock_db *db = script_open(NULL);
     snprintf(plain, sizeof plain, "%s", use(db));
     rowlock_db_close(db);
-    rowlock_pool *pool = must_pool_of(2);
+    OWNED(pool) rowlock_pool *pool = must_pool_of(2);
     if (rowlock_db_open(NULL, DB(.pool = pool), &db, NULL) != ROWLOCK_OK)
         tap_ok(false, "a handle opens");
     tap_ok(strncmp(plain, "meta ", 5) == 0, "a connection looks at the tables first: %s", plain);
     tap_is_str(use(db), plain + 5,
                "a single caller of a pool sends the same steps. The pool has looked at the tables");
     rowlock_db_close(db);
-    rowlock_pool_close(pool);
 }
 
 int main(void)

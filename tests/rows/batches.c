@@ -126,7 +126,6 @@ static void all_at(const struct site *s, rowlock_table *t, size_t n, int chunk, 
 {
     OWNED(load) struct load l = load_new(n);
     const rowlock_change_options *how = HOW(.chunk = chunk, .all_or_nothing = all);
-    char want[200];
     tap_note("%zu rows in chunks of %d%s", n, chunk, all ? ", all or nothing" : "");
     site_run(s, "DELETE FROM bat_rows");
     all_applied(s, &l, rowlock_insert(t, l.changes, n, how), FIRST, "inserted");
@@ -136,8 +135,7 @@ static void all_at(const struct site *s, rowlock_table *t, size_t n, int chunk, 
     expect_version(&l, FIRST + 1);
     all_applied(s, &l, rowlock_expect(t, l.changes, n, how), FIRST + 1, "expected");
     all_applied(s, &l, rowlock_touch(t, l.changes, n, how), FIRST + 2, "touched");
-    snprintf(want, sizeof want, "%zu", n);
-    site_finds(s, want, "all of them are there",
+    site_finds(s, textf("%zu", n), "all of them are there",
                "SELECT count(*) FROM bat_rows WHERE n = id * 7 AND version = %d", FIRST + 2);
     expect_version(&l, FIRST + 2);
     all_applied(s, &l, rowlock_remove(t, l.changes, n, how), 0, "removed");
@@ -357,11 +355,11 @@ static void same_to_the_database(const struct site *s)
 {
     static const enum op each[] = {UPDATE, TOUCH, INSERT, REMOVE};
     site_table(s, "bat_same", "id DECIMAL(10,2) PRIMARY KEY, n INT, version BIGINT NOT NULL");
+    OWNED(table)
     rowlock_table *t = must_describe(s, TABLE(.name = "bat_same", .key = NAMES("id"),
                                               .columns = NAMES("n"), .first_version = FIRST));
     for (int i = 0; i < COUNT(each); i++)
         same_twice(s, t, each[i]);
-    rowlock_table_close(t);
 }
 
 static void kinds_of_parameters(const struct site *s)
@@ -459,8 +457,8 @@ static void long_values(const struct site *s, size_t rows, size_t length, int ch
     site_table(s, "bat_long",
                is_mysql(s->c) ? "id INT PRIMARY KEY, note LONGTEXT, version BIGINT NOT NULL"
                               : "id INT PRIMARY KEY, note TEXT, version BIGINT NOT NULL");
-    rowlock_table *t = must_open_table(s, "bat_long", NAMES("note"));
-    char *text = long_text(length, '1'), *other = long_text(length, '2');
+    OWNED(table) rowlock_table *t = must_open_table(s, "bat_long", NAMES("note"));
+    OWNED(text) char *text = long_text(length, '1'), *other = long_text(length, '2');
     for (size_t i = 0; i < rows; i++) {
         l.values[2 * i] = rowlock_text(text);
         l.changes[i].values = &l.values[2 * i];
@@ -479,9 +477,6 @@ static void long_values(const struct site *s, size_t rows, size_t length, int ch
         right += rowlock_read(t, &l.keys[i], 0, &row) == ROWLOCK_OK &&
                  row.values[0].length == length && memcmp(row.values[0].text, other, length) == 0;
     tap_is_int((long long)right, (long long)rows, "and each is there, to the last byte");
-    rowlock_table_close(t);
-    free(text);
-    free(other);
 }
 
 /* Two rows, of different chunks, are refused. */
@@ -696,7 +691,7 @@ static void costs_are(const struct site *s, struct faultproxy *proxy, rowlock_db
 static void round_trips(const struct site *s)
 {
     OWNED(text) char *url = NULL;
-    struct faultproxy *proxy = faultproxy_start(s->c->url, &url);
+    OWNED(proxy) struct faultproxy *proxy = faultproxy_start(s->c->url, &url);
     if (!proxy) {
         tap_skip(1, "the URL has no host and port to put a proxy before");
         return;
@@ -723,7 +718,6 @@ static void round_trips(const struct site *s)
     }
     rowlock_table_close(t);
     rowlock_db_close(through.db);
-    faultproxy_stop(proxy);
 }
 
 void contract_batches(const struct contract *c)

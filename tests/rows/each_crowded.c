@@ -10,17 +10,11 @@
  * itself in a column of the row.
  *
  * Then two send batches of the same rows in opposite order, a thousand times at once. Row by row that ends in a
- * deadlock each time, as retry.c shows.
- */
+ * deadlock each time, as retry.c shows. */
 #include "each.h"
 #include "loads.h"
-#include "quick.h"
-#include "tap.h"
 
 #include <limits.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
 
 /* How a process that has a connection of its own begins transactions. */
 struct crowded_way {
@@ -484,7 +478,6 @@ enum { AMOUNT, WALKED };
 
 static int walk_by(void *context, const rowlock_row *row, rowlock_value *values)
 {
-    (void)context;
     values[AMOUNT] = rowlock_int(row->values[AMOUNT].number + WALK_AMOUNT);
     values[WALKED] = rowlock_int(row->values[WALKED].number + 1);
     return 0;
@@ -493,7 +486,6 @@ static int walk_by(void *context, const rowlock_row *row, rowlock_value *values)
 static void count_chunk(void *context, const rowlock_walk_report *so_far)
 {
     struct crowd *crowd = context;
-    (void)so_far;
     crowd->chunks++;
     while (crowd->chunks >= crowd->gate)
         sleep_ms(1);

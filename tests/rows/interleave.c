@@ -7,13 +7,11 @@
 #include "tables.h"
 #include "scene.h"
 
-#include <stdatomic.h>
-
 /* ---- where: a database, and what is around our call */
 
 enum stage {
     P_OWN, /* PostgreSQL, a connection of our own */
-    P_ALL, /* the same, all or nothing */
+    P_EVERY, /* the same, all or nothing */
     P_RC, /* in the application's transaction: READ COMMITTED */
     P_RR,
     P_SE,
@@ -41,7 +39,7 @@ struct place {
 
 static const struct place places[STAGES] = {
     [P_OWN] = {"postgres", NULL, NULL, false},
-    [P_ALL] = {"postgres", NULL, NULL, true},
+    [P_EVERY] = {"postgres", NULL, NULL, true},
     [P_RC] = {"postgres", "READ COMMITTED", NULL, false},
     [P_RR] = {"postgres", "REPEATABLE READ", NULL, false},
     [P_SE] = {"postgres", "SERIALIZABLE", NULL, false},
@@ -62,7 +60,7 @@ static const struct place places[STAGES] = {
 #define NEWEST (AT(P_RC) | AT(M_RC) | AT(M_RR) | AT(M_SE)) /* a writer sees the newest row */
 #define SNAPSHOT (AT(P_RR) | AT(P_SE) | AT(M_RX)) /* a row that changed since is a conflict */
 #define ANYWHERE (AT(STAGES) - 1)
-#define WAITERS (AT(P_OWN) | AT(P_ALL) | AT(M_OWN) | AT(M_ALL) | FILES_OWN | NEWEST)
+#define WAITERS (AT(P_OWN) | AT(P_EVERY) | AT(M_OWN) | AT(M_ALL) | FILES_OWN | NEWEST)
 #define OLD (SNAPSHOT | AT(L_DE))
 
 /* ---- who does what, and when */
@@ -115,7 +113,7 @@ static const struct meeting {
     {{0, AT(M_RX), 0}, NEW, DELETE, COMMITS, ROWLOCK_CONFLICT},
 };
 
-enum { FIRST = 1, OURS = 7, THEIRS = 100, MET = 2, GIVE_UP_MS = 20000 };
+enum { FIRST = 1, OURS = 7, THEIRS = 100, MET = 2 };
 
 struct stagecraft {
     const struct contract *c;
@@ -259,12 +257,8 @@ static bool we_wait(const struct stagecraft *k, void *session)
 
 static void until_we_wait(const struct stagecraft *k, void *session)
 {
-    int64_t until = clock_ms() + slow_ms(GIVE_UP_MS);
-    while (!k->done && !we_wait(k, session)) {
-        sleep_ms(2);
-        if (clock_ms() > until)
-            raw_failed("interleave", "our statement neither waits nor ends");
-    }
+    if (!EVENTUALLY(k->done || we_wait(k, session)))
+        raw_failed("interleave", "our statement neither waits nor ends");
 }
 
 static void meet(struct stagecraft *k)
@@ -356,7 +350,6 @@ static void row_stands(const struct stagecraft *k)
 {
     bool theirs = k->m->end == COMMITS, there = is_there_at_first(k);
     int n = 0, version = FIRST;
-    char text[50];
     if (theirs && k->m->deed == CHANGE)
         n = THEIRS, version = FIRST + 1;
     if (theirs && k->m->deed == DELETE)
@@ -368,8 +361,7 @@ static void row_stands(const struct stagecraft *k)
         version += k->op == UPDATE || k->op == TOUCH;
         there = k->op == INSERT || (there && k->op != REMOVE);
     }
-    snprintf(text, sizeof text, "%d", n * 1000 + version);
-    site_finds(&k->s, there ? text : NULL, "the row is as it should be",
+    site_finds(&k->s, there ? textf("%d", n * 1000 + version) : NULL, "the row is as it should be",
                "SELECT n * 1000 + version FROM int_rows WHERE id = %d", MET);
 }
 

@@ -3,7 +3,6 @@
  * What gets lost of the calls about rows and once keys; see loss.h. What is told is the truth in the
  * table. OK: done exactly once. EUNCERTAIN: once or not at all. All else: not at all. */
 #include "loss.h"
-#include "quick.h"
 
 enum { ROWS = 5, NEW = 7, STALE_VERSION = 9 };
 
@@ -40,7 +39,6 @@ struct deal {
     rowlock_walk_report report;
     int computed; /* rows of a walk, but the one that met a conflict */
     bool meddled;
-    bool fired;
     int said;
 };
 
@@ -133,7 +131,7 @@ static int call_read_many(struct deal *d)
 
 static void check_read(struct deal *d)
 {
-    bool lost = d->fired && d->l->mode == NOT_RECONNECTING;
+    bool lost = d->l->fired && d->l->mode == NOT_RECONNECTING;
     loss_ok(d->l, d->said == ROWLOCK_OK || lost, "a read is answered, or says that it was not: %s",
             why(d->db));
     if (d->said == ROWLOCK_OK)
@@ -168,10 +166,12 @@ static void check_both(struct deal *d)
     }
 }
 
-static int call_retry(struct deal *d)
-{
-    return rowlock_retry(d->db, add_to_two, d, NULL, NULL);
-}
+#define CALL(name, result)          \
+    static int name(struct deal *d) \
+    {                               \
+        return result;              \
+    }
+CALL(call_retry, rowlock_retry(d->db, add_to_two, d, NULL, NULL))
 
 /* Another client changes row 3 between its reading and its writing, once. */
 static int add_in_walk(void *context, const rowlock_row *row, rowlock_value *values)
@@ -187,12 +187,9 @@ static int add_in_walk(void *context, const rowlock_row *row, rowlock_value *val
     return 0;
 }
 
-static int call_walk(struct deal *d)
-{
-    return walk_table(d->table,
-                      WALK(.name = d->l->name, .each = add_in_walk, .context = d, .chunk = 2),
-                      &d->report);
-}
+CALL(call_walk,
+     walk_table(d->table, WALK(.name = d->l->name, .each = add_in_walk, .context = d, .chunk = 2),
+                &d->report))
 
 /* What a walk that was cut short leaves behind is its lock, which an operator breaks here, and its checkpoint. */
 static void check_walk(struct deal *d)
@@ -217,18 +214,13 @@ static void check_walk(struct deal *d)
     }
 }
 
-static int claim(struct deal *d)
-{
-    return rowlock_once_claim(d->db, d->l->name, NULL, &d->once);
-}
+CALL(claim, rowlock_once_claim(d->db, d->l->name, NULL, &d->once))
 
 /* What another client is told that claims the key. */
 static int claimed(const struct loss *l)
 {
-    rowlock_once *other = NULL;
-    int result = rowlock_once_claim(l->others, l->name, NULL, &other);
-    rowlock_once_close(other);
-    return result;
+    OWNED(once) rowlock_once *other = NULL;
+    return rowlock_once_claim(l->others, l->name, NULL, &other);
 }
 
 static void check_once(const struct loss *l, int said, int done, int undone)
@@ -249,15 +241,12 @@ static void check_claim(struct deal *d)
     if (!d->once)
         return;
     int result = rowlock_once_complete(d->once, d->db, "x", 1);
-    if (result != ROWLOCK_OK && d->fired && d->l->mode == NOT_RECONNECTING)
+    if (result != ROWLOCK_OK && d->l->fired && d->l->mode == NOT_RECONNECTING)
         result = rowlock_once_complete(d->once, d->db, "x", 1);
     loss_result(d->l, d->db, result, ROWLOCK_OK, "the client that claimed it completes it");
 }
 
-static int call_complete(struct deal *d)
-{
-    return rowlock_once_complete(d->once, d->db, "stored", 6);
-}
+CALL(call_complete, rowlock_once_complete(d->once, d->db, "stored", 6))
 
 static void check_complete(struct deal *d)
 {
@@ -265,10 +254,7 @@ static void check_complete(struct deal *d)
     check_once(d->l, d->said, ROWLOCK_DONE, ROWLOCK_BUSY);
 }
 
-static int call_abandon(struct deal *d)
-{
-    return rowlock_once_abandon(d->once);
-}
+CALL(call_abandon, rowlock_once_abandon(d->once))
 
 static void check_abandon(struct deal *d)
 {
@@ -283,10 +269,7 @@ static int pay(void *context, const rowlock_attempt *a)
 }
 
 /* Rows and key in one transaction. */
-static int call_pay(struct deal *d)
-{
-    return rowlock_retry(d->db, pay, d, NULL, NULL);
-}
+CALL(call_pay, rowlock_retry(d->db, pay, d, NULL, NULL))
 
 static void check_paid(struct deal *d)
 {
@@ -333,7 +316,7 @@ static void make_rows(struct loss *l)
                 l->prefix, id);
 }
 
-static bool lose(struct loss *l)
+static void lose(struct loss *l)
 {
     const struct trade *trade = trades;
     while (strcmp(trade->what, l->what) != 0)
@@ -348,22 +331,18 @@ static bool lose(struct loss *l)
     open_its_table(&d);
     if (trade->claims)
         loss_result(l, d.db, claim(&d), ROWLOCK_OK, "the key is claimed at first");
-    loss_arm(l);
-    d.said = trade->call(&d);
-    d.fired = loss_disarm(l);
-    if (!d.fired || (trade->goes_on && l->mode == RECONNECTING))
+    d.said = LOSING(l, trade->call(&d));
+    if (!l->fired || (trade->goes_on && l->mode == RECONNECTING))
         loss_result(l, d.db, d.said, trade->want, "it is done");
     trade->check(&d);
     rowlock_once_close(d.once);
     rowlock_table_close(d.table);
-    return d.fired;
 }
 
 const struct operation *lost_row_operations(void)
 {
     static struct operation operations[TRADES + 1];
     for (int i = 0; i < TRADES; i++)
-        operations[i] = (struct operation){
-            .what = trades[i].what, .lose = lose, .reconnects = true, .cuts = true};
+        operations[i] = (struct operation){trades[i].what, lose, RECONNECTS | CUTS, 0};
     return operations;
 }

@@ -5,7 +5,6 @@
 #include "fail_alloc.h"
 #include "memory.h"
 #include "quick.h"
-#include "tap.h"
 
 enum { ROWS = 3 };
 
@@ -44,15 +43,13 @@ static int open_one(struct round *r, const char *set, rowlock_table **out)
     return open_table(r->db, &about, out);
 }
 
-static int call_open(struct round *r)
-{
-    return open_one(r, NULL, &r->table);
-}
-
-static int call_open_adding(struct round *r)
-{
-    return open_one(r, "n = n + ?", &r->adding);
-}
+#define CALL(name, result)           \
+    static int name(struct round *r) \
+    {                                \
+        return result;               \
+    }
+CALL(call_open, open_one(r, NULL, &r->table))
+CALL(call_open_adding, open_one(r, "n = n + ?", &r->adding))
 
 static void prepare(struct round *r, int64_t version, int64_t after)
 {
@@ -147,14 +144,10 @@ static int attempt(void *context, const rowlock_attempt *a)
     struct round *r = context;
     rowlock_value id = rowlock_int(1), one = rowlock_int(1);
     rowlock_change add = {.key = &id, .values = &one, .version = 4};
-    (void)a;
     return rowlock_update(r->adding, &add, 1, NULL);
 }
 
-static int call_retry(struct round *r)
-{
-    return rowlock_retry(r->db, attempt, r, NULL, NULL);
-}
+CALL(call_retry, rowlock_retry(r->db, attempt, r, NULL, NULL))
 
 /* Another changes row 2 between its reading and its writing, once. */
 static int each(void *context, const rowlock_row *row, rowlock_value *values)
@@ -190,15 +183,8 @@ static int call_remove(struct round *r)
     return change(r, rowlock_remove, r->table, 0, ROWS, NULL);
 }
 
-static int call_claim(struct round *r)
-{
-    return rowlock_once_claim(r->db, "memory", OPTIONS(once, .ttl_ms = 60000), &r->once);
-}
-
-static int call_complete(struct round *r)
-{
-    return rowlock_once_complete(r->once, r->db, "stored", 6);
-}
+CALL(call_claim, rowlock_once_claim(r->db, "memory", OPTIONS(once, .ttl_ms = 60000), &r->once))
+CALL(call_complete, rowlock_once_complete(r->once, r->db, "stored", 6))
 
 static int call_claim_done(struct round *r)
 {
@@ -207,10 +193,7 @@ static int call_claim_done(struct round *r)
     return result == ROWLOCK_DONE ? ROWLOCK_OK : result == ROWLOCK_OK ? ROWLOCK_ESERVER : result;
 }
 
-static int call_sweep(struct round *r)
-{
-    return rowlock_once_sweep(r->db, 0, 0, NULL);
-}
+CALL(call_sweep, rowlock_once_sweep(r->db, 0, 0, NULL))
 
 /* A step is a call, or a change of count rows from first on: from one version to another. */
 static const struct step {

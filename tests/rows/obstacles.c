@@ -2,8 +2,7 @@
  *
  * What a table, a session or another's transaction puts in the way of changes: triggers that leave rows out or
  * choose other keys, versions that are no integers of 64 bits, limits of an adopted session, locks that are
- * held too long. What was applied is told as applied, and nothing is applied twice.
- */
+ * held too long. What was applied is told as applied, and nothing is applied twice. */
 #include "tables.h"
 #include "scene.h"
 
@@ -35,14 +34,12 @@ static void trigger_postgres(const struct site *s, const char *when, const char 
 /* One that leaves row 2 out; MySQL has none such. */
 static void left_out(const struct site *s, enum op op, const char *when, const char *row)
 {
-    char body[200];
     struct few f;
     int64_t first = op == INSERT ? 11 : 1;
     make_rows(s, "BIGINT");
-    snprintf(body, sizeof body, "IF %s.id %% 10 = 2 THEN RETURN NULL; END IF; RETURN %s;", row,
-             row);
     if (is_postgres(s->c))
-        trigger_postgres(s, when, body);
+        trigger_postgres(
+            s, when, textf("IF %s.id %% 10 = 2 THEN RETURN NULL; END IF; RETURN %s;", row, row));
     else
         site_run(s,
                  "CREATE TRIGGER obs BEFORE %s ON obs_rows WHEN %s.id %% 10 = 2 BEGIN "
@@ -61,13 +58,12 @@ static void left_out(const struct site *s, enum op op, const char *when, const c
 /* Rows that are to be made get other keys, if their own is at least from. */
 static void other_keys(const struct site *s, int from, int result, const char *rows)
 {
-    char body[200];
     struct few f;
     make_rows(s, "BIGINT");
-    snprintf(body, sizeof body, "IF NEW.id >= %d THEN NEW.id := NEW.id + 100; END IF; RETURN NEW;",
-             from);
     if (is_postgres(s->c))
-        trigger_postgres(s, "INSERT", body);
+        trigger_postgres(
+            s, "INSERT",
+            textf("IF NEW.id >= %d THEN NEW.id := NEW.id + 100; END IF; RETURN NEW;", from));
     else
         site_run(s,
                  "CREATE TRIGGER obs BEFORE INSERT ON obs_rows FOR EACH ROW "
@@ -281,14 +277,12 @@ static void make_refusal(const struct site *s, bool as_reader)
 
 static int add_one(void *context, const rowlock_row *row, rowlock_value *values)
 {
-    (void)context;
     values[0] = rowlock_int(row->values[0].number + 1);
     return ROWLOCK_OK;
 }
 
 static void note_key(void *context, const rowlock_row *row, int result, const char *text)
 {
-    (void)result;
     tap_note("%s", text);
     *(int64_t *)context = *(int64_t *)context * 10 + row->key[0].number;
 }

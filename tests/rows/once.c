@@ -5,8 +5,6 @@
 #include "scene.h"
 #include "tables.h"
 
-#include <stdatomic.h>
-
 enum { CLAIMS = 4, CONTESTS = 15, RESULT_MAX = 65535, DAY_S = 86400 };
 
 /* Two with a connection each, and an application that has lent us its own. */
@@ -79,11 +77,9 @@ static int claim_and_wait(void *argument)
 {
     const struct asking *a = argument;
     OWNED(db) rowlock_db *db = must_open(a->site.c->url);
-    rowlock_once *once;
+    OWNED(once) rowlock_once *once = NULL;
     rowlock_once_options o = once_about("x", 0);
-    int result = rowlock_once_claim(db, "key", &o, &once);
-    rowlock_once_close(once);
-    return result;
+    return rowlock_once_claim(db, "key", &o, &once);
 }
 
 /* ---- plays: what each is told, step by step */
@@ -402,7 +398,7 @@ static const struct step server_plays[] = {
 static void misuse(const struct contract *c)
 {
     OWNED(asking) struct asking a = ask_open(c);
-    rowlock_once *once = NULL;
+    OWNED(once) rowlock_once *once = NULL;
     claim(a.site.db, NULL, NULL, ROWLOCK_EINVAL, "no key");
     tap_is_int(rowlock_once_claim(a.site.db, "short", NULL, NULL), ROWLOCK_EINVAL, "no handle");
     tap_is_int(rowlock_once_claim(NULL, "short", NULL, &once), ROWLOCK_EMISUSE, "no connection");
@@ -414,7 +410,6 @@ static void misuse(const struct contract *c)
     is_result(a.site.db, rowlock_once_complete(once, a.site.db, NULL, 5), ROWLOCK_EINVAL,
               "a result that is not there");
     tap_is_int(rowlock_once_complete(once, NULL, "x", 1), ROWLOCK_EMISUSE, "on no connection");
-    rowlock_once_close(once);
 }
 
 static void results_of_any_length(const struct contract *c)
@@ -452,20 +447,17 @@ static int contend(void *argument)
     struct contest *contest = argument;
     OWNED(db) rowlock_db *db = must_open(contest->c->url);
     for (int i = 0; i < CONTESTS; i++) {
-        char key[30];
-        rowlock_once *once;
-        snprintf(key, sizeof key, "contest %d", i);
-        int result = rowlock_once_claim(db, key, NULL, &once);
+        OWNED(once) rowlock_once *once = NULL;
+        int result = rowlock_once_claim(db, textf("contest %d", i), NULL, &once);
         contest->won[i] += result == ROWLOCK_OK;
         contest->busy += result == ROWLOCK_BUSY;
-        rowlock_once_close(once);
     }
     return 0;
 }
 
 static void contests(const struct contract *c)
 {
-    struct asking a = ask_open(c);
+    CLOSED_BY(ask_close) struct asking a = ask_open(c);
     struct contest contest = {.c = c};
     struct helper *helpers[CLAIMS];
     int decided = 0;
@@ -478,7 +470,6 @@ static void contests(const struct contract *c)
     tap_is_int(decided, CONTESTS, "of several that claim a key at once one has it");
     tap_is_int(contest.busy, CONTESTS * (CLAIMS - 1),
                "and all others are told that it is in progress");
-    ask_close(&a);
 }
 
 static void other_tables(const struct contract *c)
@@ -486,12 +477,11 @@ static void other_tables(const struct contract *c)
     OWNED(asking) struct asking a = ask_open(c);
     OWNED(text) char *url = fresh_tables(c, "once2_");
     OWNED(db) rowlock_db *elsewhere = must_open(url);
-    rowlock_once *once = claim(a.site.db, "tables", NULL, ROWLOCK_OK, "claimed");
+    OWNED(once) rowlock_once *once = claim(a.site.db, "tables", NULL, ROWLOCK_OK, "claimed");
     is_result(elsewhere, rowlock_once_complete(once, elsewhere, NULL, 0), ROWLOCK_ESCHEMA,
               "not to be completed in other tables");
     claim(a.other, "tables", NULL, ROWLOCK_BUSY, "it is still in progress");
     rowlock_once_close(claim(elsewhere, "tables", NULL, ROWLOCK_OK, "there the key is another"));
-    rowlock_once_close(once);
 }
 
 static void make_older(const struct asking *a, const char *key, long long seconds)

@@ -212,10 +212,9 @@ static void prepared_again(struct desk *d)
     for (int i = 0; i < MANY_TEXTS; i++)
         ids[i] = new_id();
     for (int i = 0; i < 3 * MANY_TEXTS; i++) {
-        char sql[40];
         int which = i % MANY_TEXTS;
-        snprintf(sql, sizeof sql, "SELECT %d + ?", 1000 * which);
-        enum rlk_class class = ask(d, ids[which], sql, VALUES(rowlock_int(i)));
+        enum rlk_class class =
+            ask(d, ids[which], textf("SELECT %d + ?", 1000 * which), VALUES(rowlock_int(i)));
         right += class == RLK_DONE && d->answer.rows == 1 && d->answer.first == 1000 * which + i;
     }
     tap_is_int(right, 3 * MANY_TEXTS, "%s: each of %d texts has its own answer, again and again",

@@ -5,8 +5,6 @@
 #include "scene.h"
 #include "tables.h"
 
-#include <pthread.h>
-
 enum { CROSSINGS = 3, MINE = 100 };
 
 /* What an attempt works with, and what is seen of it. */

@@ -4,7 +4,6 @@
  * and that each template of sql/ is filled in. The contract tests show what the statements do. */
 #include "backend_script.h"
 #include "rows/rows.h"
-#include "tap.h"
 
 enum { MOST_KEYS = 3 };
 
@@ -31,16 +30,13 @@ static void open_shape(const char *dialect, size_t keys, const char *set)
 {
     const char *key[MOST_KEYS + 1] = {"a", "b", "c%"};
     const char *const columns[] = {"x", "y {set} \"`%s", NULL};
-    rowlock_table_options about = ROWLOCK_TABLE_OPTIONS_INIT;
     script_reset();
     script_dialect(dialect);
     script.columns = described;
     db = script_open(NULL);
     key[keys] = NULL;
-    about.schema = "my place";
-    about.columns = columns;
-    about.version = "ver sion";
-    about.set = set;
+    rowlock_table_options about = *OPTIONS(table, .schema = "my place", .columns = columns,
+                                           .version = "ver sion", .set = set);
     if (rowlock_table_open(db, "we\"ird `{set} %s", key, &about, &table) != ROWLOCK_OK)
         tap_ok(false, "a table is opened: %s", db->error.text);
 }

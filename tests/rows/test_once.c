@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Keys that are claimed once: answers that fail at an exact point. What each client that claims a key is told is in
- * once.c, requests lost on a real network are in lost_rows.c, memory is in memory_rows.c.
- */
+ * once.c, requests lost on a real network are in lost_rows.c, memory is in memory_rows.c. */
 #include "backend_script.h"
-#include "quick.h"
-#include "tap.h"
 
 static rowlock_db *db;
 static rowlock_once *once;

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * Attempts that are run again: how often and how long by a clock that stands here, and what becomes of an
- * answer that fails at an exact point. After which results, and beside whom, is in retry.c.
- */
+ * answer that fails at an exact point. After which results, and beside whom, is in retry.c. */
 #include "backend_script.h"
 #include "fail_alloc.h"
-#include "core/db.h"
-#include "quick.h"
-#include "tap.h"
 
 #include <setjmp.h>
 
@@ -54,7 +50,6 @@ static void says(int first, int second, int third)
 
 static int attempt(void *context, const rowlock_attempt *a)
 {
-    (void)context, (void)a;
     int n = plan.made < 2 ? plan.made : 2;
     if (plan.made < ATTEMPTS_MAX)
         plan.at_us[plan.made++] = rlk_now_us();
@@ -275,7 +270,6 @@ static int jump_out(void *context, const rowlock_attempt *a)
 {
     rowlock_value id = rowlock_int(1), price = rowlock_null();
     rowlock_change row = {.key = &id, .values = &price, .version = 7};
-    (void)context, (void)a;
     tap_is_int(rowlock_update(table, &row, 1, NULL), ROWLOCK_OK, "an attempt changes a row");
     longjmp(outside, 1);
 }

@@ -3,8 +3,6 @@
  * What core makes of the answers to changes of rows: those that no database gives on demand. What
  * databases answer is in the contract tests, transactions are in test_frames.c. */
 #include "backend_script.h"
-#include "quick.h"
-#include "tap.h"
 
 enum { ROWS_MAX = 8 };
 
@@ -61,35 +59,19 @@ static void prepare(size_t count)
     }
 }
 
-static int update(size_t count)
-{
-    prepare(count);
-    return rowlock_update(table, changes, count, NULL);
-}
-
-static int insert(size_t count)
-{
-    prepare(count);
-    return rowlock_insert(table, changes, count, NULL);
-}
-
-static int remove_them(size_t count)
-{
-    prepare(count);
-    return rowlock_remove(table, changes, count, NULL);
-}
-
-static int update_with(size_t count, rowlock_change_options how)
-{
-    prepare(count);
-    return rowlock_update(table, changes, count, &how);
-}
-
-static int update_all_or_nothing(size_t count)
-{
-    rowlock_change_options how = *OPTIONS(change, .all_or_nothing = 1);
-    return update_with(count, how);
-}
+/* One call for the first rows, of which it says what it returns. */
+#define CALL(name, result)        \
+    static int name(size_t count) \
+    {                             \
+        prepare(count);           \
+        return result;            \
+    }
+CALL(update, rowlock_update(table, changes, count, NULL))
+CALL(insert, rowlock_insert(table, changes, count, NULL))
+CALL(remove_them, rowlock_remove(table, changes, count, NULL))
+CALL(update_all_or_nothing,
+     rowlock_update(table, changes, count, OPTIONS(change, .all_or_nothing = 1)))
+CALL(update_in_no_chunks, rowlock_update(table, changes, count, OPTIONS(change, .chunk = -1)))
 
 static const struct {
     const char *word;
@@ -245,12 +227,6 @@ static int update_two_keys_of_one_row(size_t count)
     prepare(count);
     changes[1].version = 7;
     return rowlock_update(table, changes, count, NULL);
-}
-
-static int update_in_no_chunks(size_t count)
-{
-    rowlock_change_options how = *OPTIONS(change, .chunk = -1);
-    return update_with(count, how);
 }
 
 static int update_twice(size_t count)

@@ -4,8 +4,6 @@
  * that another table has left, and answers that no server gives. Real tables are in walk.c,
  * requests lost on a real network in lost_rows.c, memory in memory_rows.c. */
 #include "backend_script.h"
-#include "quick.h"
-#include "tap.h"
 
 enum { ROWS = 7, VERSION = 10 };
 
@@ -92,12 +90,20 @@ static void end_checkpoint(struct rlk_query *query)
 static int each(void *context, const rowlock_row *row, rowlock_value *values)
 {
     int64_t id = row->key->number;
-    (void)context;
     world.seen[id]++;
     values[0].number++;
     return id == world.stops ? world.stops_with : 0;
 }
 
+static void end(void)
+{
+    rowlock_table_close(table);
+    rowlock_db_close(db);
+    table = NULL;
+    db = NULL;
+}
+
+/* Ends the test before. */
 static void begin(void)
 {
     static const struct script_column described[] = {
@@ -111,6 +117,7 @@ static void begin(void)
         [OP_ROW_READ] = give_row,         [OP_ROW_UPDATE] = give_update,
         [OP_WALK_LOAD] = give_checkpoint, [OP_WALK_SAVE] = take_checkpoint,
         [OP_WALK_END] = end_checkpoint};
+    end();
     script_reset();
     script_jump();
     script.columns = described;
@@ -121,12 +128,6 @@ static void begin(void)
         if (answers[op])
             script_always((enum script_op)op, ANSWER(.give = answers[op]));
     script_calls();
-}
-
-static void end(void)
-{
-    rowlock_table_close(table);
-    rowlock_db_close(db);
 }
 
 static int walk(rowlock_walk_report *report)
@@ -157,7 +158,6 @@ static void test_order(void)
                                                       "rows_page walk_end release",
         "in chunks, each with its checkpoint in one transaction under the guard");
     is_written();
-    end();
 }
 
 static void test_cut_page(void)
@@ -166,7 +166,6 @@ static void test_cut_page(void)
     script_next(OP_ROWS_PAGE, ANSWER(.class = RLK_UNCERTAIN, .give = give_part));
     tap_is_int(walk(NULL), ROWLOCK_OK, "a page that was cut is read anew");
     is_written();
-    end();
 }
 
 /* Not as a violation: by a trigger, perhaps. Refused in its chunk, and again by itself. */
@@ -179,7 +178,6 @@ static void test_refused(void)
     tap_is_int(walk(&report), ROWLOCK_OK, "a row that the database refuses");
     tap_is_int(report.failed, 1, "is counted as failed");
     tap_is_int(report.written, ROWS - 1, "and all others are written");
-    end();
 }
 
 static void test_lost_for_good(void)
@@ -189,7 +187,6 @@ static void test_lost_for_good(void)
     script_next(OP_COMMIT, FAILS(RLK_UNCERTAIN));
     script_always(OP_OPEN, FAILS(RLK_UNSENT));
     tap_is_int(walk(NULL), ROWLOCK_ECONN, "a connection that is lost at a commit, for good");
-    end();
 }
 
 /* A position and, behind "|", what is pending. */
@@ -224,7 +221,6 @@ static void test_other_shapes(void)
         tap_is_str(error_of(db).action, "walk 'prices'", "of the walk, and not of its lock");
         tap_is_int(script_count(OP_ROW_UPDATE), 0, "nothing is written");
         tap_ok(world.begun, "it is left as it is");
-        end();
     }
 }
 
@@ -255,7 +251,6 @@ static void test_misfits(void)
     world.begun = false;
     script_always(OP_ROWS_COUNT, ANSWER(ROWS(1, rowlock_text("many"))));
     tap_is_int(walk(NULL), ROWLOCK_ESERVER, "a number of rows that is none");
-    end();
 }
 
 /* What each() says is not taken for a result of the database. */
@@ -271,7 +266,6 @@ static void test_stopping_late(void)
         tap_is_int(walk(NULL), answers[i], "stopped with %d at a row that comes late", answers[i]);
         tap_is_int(world.seen[2], 1, "which was asked for once");
         tap_is_int(script_count(OP_WALK_SAVE), 0, "nothing is saved");
-        end();
     }
 }
 
@@ -287,7 +281,6 @@ static void test_carried_on(void)
     script_hook(carry_on);
     tap_is_int(walk(NULL), ROWLOCK_LOST, "a checkpoint that another has carried on");
     tap_is_int(script_count(OP_ROW_UPDATE), 3, "nothing is written after that");
-    end();
 }
 
 static enum script_op cancelled_at;
@@ -318,17 +311,14 @@ static void test_cancelled(void)
     rowlock_cancel(db);
     tap_is_int(walk(NULL), ROWLOCK_CANCELLED, "a walk that was cancelled before it");
     tap_is_int(script_count(OP_ACQUIRE), 0, "asks for no lock");
-    end();
     begin_cancelled_at(OP_ACQUIRE);
     tap_is_int(walk(NULL), ROWLOCK_CANCELLED, "a cancel while its lock is granted is not lost");
     tap_is_int(script_count(OP_ROW_UPDATE), 3, "it ends after the first chunk");
     waits("and only this walk");
-    end();
     begin_cancelled_at(OP_RELEASE);
     tap_is_int(walk(NULL), ROWLOCK_OK, "a cancel when all is written comes too late");
     is_written();
     waits("it does not end the next wait");
-    end();
 }
 
 int main(void)
@@ -344,5 +334,6 @@ int main(void)
     test_stopping_late();
     test_carried_on();
     test_cancelled();
+    end();
     return tap_done();
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Every kind of value into every sort of column that can take it, and back, one row at a time and in batches,
- * which go different ways; what a column cannot take; and columns of all sorts as keys.
- */
+ * which go different ways; what a column cannot take; and columns of all sorts as keys. */
 #include "tables.h"
 
 /* Databases; and whether a value is also given as a parameter of the application's own SQL. */

@@ -332,9 +332,8 @@ static const struct width *widths(const struct contract *c)
 
 static void has_version(const struct site *s, int id, int64_t version, const char *what)
 {
-    char text[30];
-    snprintf(text, sizeof text, "%lld", (long long)version);
-    site_finds(s, text, what, "SELECT version FROM ver_width WHERE id = %d", id);
+    site_finds(s, textf("%lld", (long long)version), what,
+               "SELECT version FROM ver_width WHERE id = %d", id);
 }
 
 static void last_version(const struct site *s, rowlock_table *t, const struct width *w)

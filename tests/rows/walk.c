@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
  * A whole table walked by its key: each row is written exactly once, even if others write it, delete
- * it or make new ones meanwhile, and however often the walk is cut short, be it by SIGKILL.
- */
+ * it or make new ones meanwhile, and however often the walk is cut short, be it by SIGKILL. */
 #include "scene.h"
 #include "tables.h"
 
 #include <inttypes.h>
-#include <poll.h>
-#include <rowlock/async.h>
-#include <signal.h>
-#include <sys/wait.h>
 
 enum { MANY = 10000, SOME = 3000, CHUNK = 250, FEW = 1000, STOPPED = -42 };
 
@@ -188,7 +183,6 @@ static void report_is(const struct tour *tour, int64_t rows, int64_t left, int64
 /* The odd ones, and whole chunks. */
 static int leave_some(struct tour *tour, int64_t id)
 {
-    (void)tour;
     return id % 2 || id > 9000 ? 1 : 0;
 }
 
@@ -252,7 +246,6 @@ static int walk_inside(struct tour *tour, int64_t id)
 
 static int outlast(struct tour *tour, int64_t id)
 {
-    (void)tour;
     if (id == 300 || id == 301)
         /* Time: the lease ends by the real clock. It must survive a longer wait, too. */
         sleep_ms(SHORT_MS + 50);

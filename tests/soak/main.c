@@ -7,15 +7,12 @@
  * SIGINT ends it. What was measured till then is judged and written. */
 #include "soak.h"
 
-#include <signal.h>
-
 enum { SAMPLES = 100 };
 
 static volatile sig_atomic_t interrupted;
 
 static void interrupt(int number)
 {
-    (void)number;
     interrupted = 1;
 }
 

@@ -3,12 +3,6 @@
  * The clients of the soak. Each is a thread with a connection of its own. */
 #include "soak.h"
 
-#include <rowlock/pool.h>
-
-#include <pthread.h>
-#include <stdarg.h>
-#include <stdatomic.h>
-
 enum {
     CHURNED = 100000,
     HOT_NAMES = 2,
@@ -83,11 +77,10 @@ static void release(struct client *c, rowlock_lock *lock)
 static void churn(struct client *c)
 {
     while (!stopping) {
-        rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
         bool abandons = rand_r(&c->seed) % ABANDONED == 0;
         rowlock_lock *lock = open_lock(c, "name", rand_r(&c->seed) % CHURNED);
-        options.ttl_ms = abandons ? SHORT_MS : LEASE_MS;
-        bool held = lock && acquire(c, lock, &options);
+        bool held =
+            lock && acquire(c, lock, OPTIONS(acquire, .ttl_ms = abandons ? SHORT_MS : LEASE_MS));
         if (held && abandons)
             rowlock_forget(lock);
         else if (held)
@@ -98,9 +91,7 @@ static void churn(struct client *c)
 
 static void wait_in_queues(struct client *c)
 {
-    rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-    options.ttl_ms = LEASE_MS;
-    options.wait_ms = WAIT_MS;
+    rowlock_acquire_options options = *OPTIONS(acquire, .ttl_ms = LEASE_MS, .wait_ms = WAIT_MS);
     while (!stopping) {
         rowlock_lock *lock = open_lock(c, "hot", rand_r(&c->seed) % HOT_NAMES);
         if (lock && acquire(c, lock, &options)) {
@@ -114,10 +105,8 @@ static void wait_in_queues(struct client *c)
 /* Another lock in the place of this one. */
 static void exchange(struct client *c, rowlock_lock **place)
 {
-    rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-    options.ttl_ms = KEPT_MS;
-    options.wait_ms = WAIT_MS;
-    options.keep = 1;
+    rowlock_acquire_options options =
+        *OPTIONS(acquire, .ttl_ms = KEPT_MS, .wait_ms = WAIT_MS, .keep = 1);
     if (*place && rowlock_lock_state(*place) != ROWLOCK_STATE_HELD)
         fail(c, "a kept lock is not held any more", ROWLOCK_LOST);
     rowlock_lock_close(*place);
@@ -141,9 +130,7 @@ static void keep(struct client *c)
 
 static void sweep_once(struct client *c)
 {
-    rowlock_sweep_options options = ROWLOCK_SWEEP_OPTIONS_INIT;
-    options.idle_ms = IDLE_MS;
-    int result = rowlock_sweep(c->db, &options, NULL);
+    int result = rowlock_sweep(c->db, OPTIONS(sweep, .idle_ms = IDLE_MS), NULL);
     if (result != ROWLOCK_OK)
         fail(c, "sweep", result);
 }
@@ -184,9 +171,7 @@ static rowlock_db *connect_pooled(void)
 {
     rowlock_db *db = NULL;
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    options.pool = pool;
-    must_open(rowlock_db_open(NULL, &options, &db, &err), &err);
+    must_open(rowlock_db_open(NULL, OPTIONS(db, .pool = pool), &db, &err), &err);
     return db;
 }
 
@@ -206,11 +191,10 @@ static void start(const struct site *site, int count, bool pooled,
 static void open_pool(const struct place *place)
 {
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db_options of_pool = ROWLOCK_DB_OPTIONS_INIT;
-    rowlock_pool_options options = ROWLOCK_POOL_OPTIONS_INIT;
-    of_pool.schema = place->schema;
-    options.db = &of_pool;
-    must_open(rowlock_pool_open(place->url, &options, &pool, &err), &err);
+    must_open(rowlock_pool_open(place->url,
+                                OPTIONS(pool, .db = OPTIONS(db, .schema = place->schema)), &pool,
+                                &err),
+              &err);
 }
 
 void work_start(const struct site *site)

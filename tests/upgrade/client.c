@@ -3,8 +3,7 @@
  * A client that locks the same name again and again with one handle, and writes into a file when it got the
  * lock, when it lets it go, and when it did not get it. Built at two levels, it is a program of this release and one of the next.
  *
- * usage: client URL NAME FILE LEVEL, until SIGTERM
- */
+ * usage: client URL NAME FILE LEVEL, until SIGTERM */
 #include <rowlock/rowlock.h>
 
 #include <fcntl.h>
