@@ -301,6 +301,8 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_db_open(const char *url,
  *
  *   - It first releases the locks that are still held, if the database can be reached: one round
  *     trip each. A lock that cannot be released ends with its lease.
+ *   - The last handle that acquired with keep closes the keeper, and waits for its statement under
+ *     way.
  *   - Locks, tables and once claims of this handle become useless. You must still close them.
  */
 ROWLOCK_API void rowlock_db_close(rowlock_db *db);
