@@ -7,7 +7,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 static void start_inspecting(void *context)
 {
@@ -81,18 +80,11 @@ int rlk_look_anew(rowlock_db *db)
     return rlk_look_at_tables(db, RLK_OUTSIDE, 0);
 }
 
-static int64_t wall_clock_us(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
-
 int rlk_examine(rowlock_db *db, struct rlk_facts *facts)
 {
     struct rlk_ask ask = {.step = RLK_STEP_NONE};
     rlk_step_facts(&ask, facts);
     int result = rlk_ask(db, &ask);
-    facts->asked_us = wall_clock_us() - (rlk_now_us() - ask.sent_us) / 2;
+    facts->asked_us = rlk_wall_us() - (rlk_now_us() - ask.sent_us) / 2;
     return result;
 }

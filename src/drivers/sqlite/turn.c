@@ -40,9 +40,9 @@ void lite_name_turn(struct conn *conn)
 
 static void pause_randomly(void)
 {
-    unsigned char chance;
-    sqlite3_randomness(sizeof chance, &chance);
-    sqlite3_sleep(1 + chance % 3);
+    uint64_t chance = 0;
+    (void)rlk_random_seed(&chance);
+    sqlite3_sleep(1 + (int)(chance % 3));
 }
 
 void lite_await_turn(struct conn *conn, int64_t waited_us)

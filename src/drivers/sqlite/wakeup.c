@@ -83,12 +83,10 @@ void lite_drain(int socket)
 /* A failure is ignored: without an address the waiter polls more often. */
 void lite_open_wakeup(struct conn *conn)
 {
-    unsigned long long random[2];
-    char wakeup[WAKEUP_ROOM];
-    if (conn->wakeup[0] || !open_socket(conn))
+    char random[RLK_TEXT_MAX + 1], wakeup[WAKEUP_ROOM];
+    if (conn->wakeup[0] || !open_socket(conn) || rlk_random_owner(random) != 0)
         return;
-    sqlite3_randomness(sizeof random, random);
-    snprintf(wakeup, sizeof wakeup, "%s%016llx%016llx", WAKEUP_PREFIX, random[0], random[1]);
+    snprintf(wakeup, sizeof wakeup, "%s%.32s", WAKEUP_PREFIX, random);
     if (bind_address(conn->socket, wakeup))
         memcpy(conn->wakeup, wakeup, sizeof wakeup);
 }
