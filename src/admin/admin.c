@@ -311,9 +311,9 @@ static void forget_broken(void *out)
     ((struct breaking *)out)->found = false;
 }
 
-/* Removes the grant, adds 1 to the counter, and wakes the first in the queue, in one transaction. The
- * token names the holder. Without it, a repeated attempt after a lost answer could break the grant
- * of the next holder. */
+/* Removes the grant, adds 1 to the counter, and wakes the first in the queue, in one transaction.
+ * The token names the holder. Without it, a repeated attempt after a lost answer could break the
+ * grant of the next holder. */
 static int break_holder(rowlock_db *db, struct breaking *b)
 {
     struct listing l = {.name = b->name, .each = note_token, .context = b};
