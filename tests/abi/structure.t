@@ -13,14 +13,14 @@ limits='
     hops_batch          2      3
     trampolines        10     10
     ucontext            0      0
-    one_caller         45     56
+    one_caller         45     54
     operations         11     11
     source_file       600    600
     driver_file       400    400
     routine            60     60
     wide                0      0
     public_functions   75     89
-    source          28000  33600
+    source          28000  33500
     cli              6500   7900
     tests           50000  63300
     architecture      450    450
