@@ -345,10 +345,16 @@ static int take_marks(void *context, const rowlock_value *cells, size_t count)
 static int ask_for_marks(struct batch *b)
 {
     struct rlk_shape shape = {.step = RLK_STEP_ROWS_MARKED};
-    struct rlk_asking asking = {.query = {.each = take_marks, .context = b}};
-    if (!rlk_begin_asking(b->t, &shape, &asking))
+    const struct rlk_text *text = rlk_compose(b->t, &shape);
+    rowlock_value tag = rowlock_text(b->tag);
+    if (!text)
         return b->t->db->error.code;
-    asking.values[0] = rowlock_text(b->tag);
+    struct rlk_asking asking = {.query = {.id = text->id,
+                                          .sql = text->sql,
+                                          .values = &tag,
+                                          .count = 1,
+                                          .each = take_marks,
+                                          .context = b}};
     b->misfit = false;
     int result = rlk_ask_rows(b->t->db, &asking);
     b->refused = result != ROWLOCK_OK;

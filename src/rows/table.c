@@ -25,8 +25,11 @@ int rlk_lock_to_read(rowlock_table *t)
     if (result != ROWLOCK_OK || !inside)
         return result;
     struct rlk_shape shape = {.step = RLK_STEP_ROW_LOCK};
-    struct rlk_asking asking = {.restart = NULL};
-    return rlk_begin_asking(t, &shape, &asking) ? rlk_ask_rows(db, &asking) : db->error.code;
+    const struct rlk_text *text = rlk_compose(t, &shape);
+    if (!text)
+        return db->error.code;
+    struct rlk_asking asking = {.query = {.id = text->id, .sql = text->sql}};
+    return rlk_ask_rows(db, &asking);
 }
 
 static int ask_for_row(rowlock_table *t, const rowlock_value *key, enum rlk_row_lock lock,
