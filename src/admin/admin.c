@@ -1,17 +1,54 @@
 /* SPDX-License-Identifier: MIT
- * What operators do with locks: list, sweep, raise, break. An acquire runs nothing of this. */
+ * What operators do with locks: list, raise, break. An acquire runs nothing of this. */
 #include "base/ident.h"
 #include "base/options.h"
 #include "admin/admin.h"
 #include "lock/lock.h"
 #include "core/ask.h"
-#include "core/core.h"
+#include "core/step_cells.h"
 
 #include <string.h>
 
 enum { LIST_PAGE = 500 };
 
-/* ---- list */
+/* ---- lists */
+
+/* Takes up to a page of items that follow `last`, and gives them. *items are theirs. */
+static int list_page(rowlock_db *db, const struct rlk_list *list, void *context, const void *last,
+                     struct rlk_items *items, bool *stopped)
+{
+    struct rlk_ask ask = {.step = RLK_STEP_NONE};
+    list->ask(&ask, context, last, LIST_PAGE);
+    rlk_read_items(&ask, items, list->size, list->read);
+    int result = rlk_ask_items(db, &ask, items);
+    const void *before = last;
+    for (size_t i = 0; result == ROWLOCK_OK && i < items->count && !*stopped; i++) {
+        const void *item = rlk_item(items, i);
+        *stopped = list->give(context, item, before) != 0;
+        before = item;
+    }
+    /* A full page that ends where it began would come again and again. */
+    bool full = result == ROWLOCK_OK && items->count >= LIST_PAGE && !*stopped;
+    return full && last && !list->is_further(before, last) ? rlk_fail_answer(db, list->step)
+                                                           : result;
+}
+
+int rlk_list_pages(rowlock_db *db, const struct rlk_list *list, void *context)
+{
+    struct rlk_items page = {0};
+    bool stopped = false, more;
+    int result;
+    do {
+        struct rlk_items next = {0};
+        const void *last = page.count > 0 ? rlk_item(&page, page.count - 1) : NULL;
+        result = list_page(db, list, context, last, &next, &stopped);
+        rlk_free(page.items);
+        page = next;
+        more = page.count == LIST_PAGE;
+    } while (result == ROWLOCK_OK && more && !stopped);
+    rlk_free(page.items);
+    return result;
+}
 
 /* name NULL: all locks. */
 static int enter_listing(rowlock_db *db, const char *verb, const char *name, bool reports)
@@ -28,57 +65,47 @@ struct listing {
     const char *name;
     int (*each)(void *context, const rowlock_grant *grant);
     void *context;
-    bool stopped;
-    int seen;
-    struct rlk_key last;
 };
 
-static void give_row(struct listing *l, const struct rlk_row *row)
+static void ask_rows(struct rlk_ask *ask, void *context, const void *after, int limit)
 {
+    const struct listing *l = context;
+    const struct rlk_row *last = after;
+    ASK(ask, LIST, l->name ? rowlock_text(l->name) : rowlock_null(),
+        rowlock_text(last ? last->name : ""), rowlock_int(last ? last->slot : -1),
+        rowlock_int(limit));
+}
+
+static int give_row(void *context, const void *item, const void *before)
+{
+    const struct listing *l = context;
     rowlock_grant grant;
-    rlk_grant_from_row(&grant, row);
-    l->seen++;
-    memcpy(l->last.name, row->name, sizeof l->last.name);
-    l->last.slot = row->slot;
-    l->stopped = l->each(l->context, &grant) != 0;
+    (void)before;
+    rlk_grant_from_row(&grant, item);
+    return l->each(l->context, &grant);
 }
 
-/* A full page that ends where it began would come again and again. */
-static bool is_further(const struct rlk_key *last, const struct rlk_key *after)
+bool rlk_row_is_further(const void *item, const void *than)
 {
-    int order = strcmp(last->name, after->name);
-    return order > 0 || (order == 0 && last->slot > after->slot);
+    const struct rlk_row *row = item, *other = than;
+    int order = strcmp(row->name, other->name);
+    return order > 0 || (order == 0 && row->slot > other->slot);
 }
 
-/* One page. */
-static int list_page(rowlock_db *db, struct listing *l)
+static int list_grants(rowlock_db *db, struct listing *l)
 {
-    struct rlk_ask ask = {.step = RLK_STEP_NONE};
-    struct rlk_items rows = {0};
-    struct rlk_key after = l->last;
-    rlk_step_list(&ask, &rows, l->name, after.name, after.slot, LIST_PAGE);
-    int result = rlk_ask_items(db, &ask, &rows);
-    l->seen = 0;
-    for (size_t i = 0; result == ROWLOCK_OK && i < rows.count && !l->stopped; i++)
-        give_row(l, rlk_item(&rows, i));
-    rlk_free(rows.items);
-    if (result == ROWLOCK_OK && l->seen >= LIST_PAGE && !l->stopped &&
-        !is_further(&l->last, &after))
-        return rlk_fail_answer(db, RLK_STEP_LIST);
-    return result;
+    static const struct rlk_list rows = {
+        RLK_STEP_LIST, sizeof(struct rlk_row), rlk_read_row_and_clock, ask_rows,
+        give_row,      rlk_row_is_further};
+    return rlk_list_pages(db, &rows, l);
 }
 
 int rowlock_list(rowlock_db *db, const char *name,
                  int (*each)(void *context, const rowlock_grant *grant), void *context)
 {
+    struct listing l = {.name = name, .each = each, .context = context};
     int result = enter_listing(db, "list locks", name, each != NULL);
-    if (result != ROWLOCK_OK)
-        return result;
-    struct listing l = {.name = name, .each = each, .context = context, .last = RLK_BEFORE_ALL};
-    do
-        result = list_page(db, &l);
-    while (result == ROWLOCK_OK && l.seen == LIST_PAGE && !l.stopped);
-    return result;
+    return result == ROWLOCK_OK ? list_grants(db, &l) : result;
 }
 
 /* ---- waiters */
@@ -87,11 +114,27 @@ struct listing_waiters {
     const char *name;
     int (*each)(void *context, const rowlock_waiter *waiter);
     void *context;
-    /* The next page begins behind it. */
-    struct rlk_waiter last;
-    int seen, position;
-    bool stopped;
+    /* Of the last live waiter of this lock. */
+    int position;
 };
+
+static void read_waiter(const rowlock_value *cells, void *item)
+{
+    enum { NAME, TICKET, REQUEST, PERMITS, OWNER, SINCE, EXPIRES, HOST, PID, PROGRAM, NOTE, NOW };
+    struct rlk_waiter *out = item;
+    COPY(&cells[NAME], out->name);
+    out->ticket = cells[TICKET].number;
+    out->request = cells[REQUEST].number;
+    out->permits = (int)cells[PERMITS].number;
+    COPY(&cells[OWNER], out->owner);
+    out->since_us = cells[SINCE].number;
+    out->expires_us = cells[EXPIRES].number;
+    COPY(&cells[HOST], out->host);
+    out->pid = cells[PID].number;
+    COPY(&cells[PROGRAM], out->program);
+    COPY(&cells[NOTE], out->note);
+    out->now_us = cells[NOW].number;
+}
 
 static void waiter_from(rowlock_waiter *out, const struct rlk_waiter *in, int position)
 {
@@ -111,54 +154,46 @@ static void waiter_from(rowlock_waiter *out, const struct rlk_waiter *in, int po
     memcpy(out->note, in->note, sizeof in->note);
 }
 
-static void give_waiter(struct listing_waiters *l, const struct rlk_waiter *in)
+static void ask_waiters(struct rlk_ask *ask, void *context, const void *after, int limit)
 {
-    bool lives = in->expires_us > in->now_us;
-    if (strcmp(l->last.name, in->name) != 0)
-        l->position = 0;
-    l->position += lives;
-    l->last = *in;
-    l->seen++;
-    rowlock_waiter waiter;
-    waiter_from(&waiter, in, lives ? l->position : 0);
-    l->stopped = l->each(l->context, &waiter) != 0;
+    static const struct rlk_waiter first = {.name = ""};
+    const struct listing_waiters *l = context;
+    const struct rlk_waiter *last = after ? after : &first;
+    ASK(ask, WAITERS, l->name ? rowlock_text(l->name) : rowlock_null(), rowlock_text(last->name),
+        rowlock_int(last->ticket), rowlock_int(last->request), rowlock_int(limit));
 }
 
-static bool is_behind(const struct rlk_waiter *w, const struct rlk_waiter *than)
+static int give_waiter(void *context, const void *item, const void *before)
 {
+    struct listing_waiters *l = context;
+    const struct rlk_waiter *in = item, *last = before;
+    bool lives = in->expires_us > in->now_us;
+    if (last && strcmp(last->name, in->name) != 0)
+        l->position = 0;
+    l->position += lives;
+    rowlock_waiter waiter;
+    waiter_from(&waiter, in, lives ? l->position : 0);
+    return l->each(l->context, &waiter);
+}
+
+static bool is_behind(const void *item, const void *other)
+{
+    const struct rlk_waiter *w = item, *than = other;
     int order = strcmp(w->name, than->name);
     if (order != 0)
         return order > 0;
     return w->ticket != than->ticket ? w->ticket > than->ticket : w->request > than->request;
 }
 
-static int list_waiters_page(rowlock_db *db, struct listing_waiters *l)
-{
-    struct rlk_ask ask = {.step = RLK_STEP_NONE};
-    struct rlk_items waiters = {0};
-    struct rlk_waiter after = l->last;
-    rlk_step_waiters(&ask, &waiters, l->name, &after, LIST_PAGE);
-    int result = rlk_ask_items(db, &ask, &waiters);
-    l->seen = 0;
-    for (size_t i = 0; result == ROWLOCK_OK && i < waiters.count && !l->stopped; i++)
-        give_waiter(l, rlk_item(&waiters, i));
-    rlk_free(waiters.items);
-    if (result == ROWLOCK_OK && l->seen >= LIST_PAGE && !l->stopped && !is_behind(&l->last, &after))
-        return rlk_fail_answer(db, RLK_STEP_WAITERS);
-    return result;
-}
-
 int rowlock_list_waiters(rowlock_db *db, const char *name,
                          int (*each)(void *context, const rowlock_waiter *waiter), void *context)
 {
-    int result = enter_listing(db, "list waiters", name, each != NULL);
-    if (result != ROWLOCK_OK)
-        return result;
+    static const struct rlk_list waiters = {RLK_STEP_WAITERS, sizeof(struct rlk_waiter),
+                                            read_waiter,      ask_waiters,
+                                            give_waiter,      is_behind};
     struct listing_waiters l = {.name = name, .each = each, .context = context};
-    do
-        result = list_waiters_page(db, &l);
-    while (result == ROWLOCK_OK && l.seen == LIST_PAGE && !l.stopped);
-    return result;
+    int result = enter_listing(db, "list waiters", name, each != NULL);
+    return result == ROWLOCK_OK ? rlk_list_pages(db, &waiters, &l) : result;
 }
 
 /* ---- last grant */
@@ -180,136 +215,22 @@ int rowlock_last_grant(rowlock_db *db, const char *name, int64_t *token, int64_t
     return ROWLOCK_OK;
 }
 
-/* ---- sweep */
-
-struct sweeping {
-    rowlock_sweep_options options;
-    rowlock_sweep_report report;
-    int64_t until_us;
-    bool stopped;
-    struct rlk_sweep batch;
-};
-
-static bool goes_on(const struct sweeping *s)
-{
-    return !s->stopped && rlk_now_us() < s->until_us;
-}
-
-static void give_swept(struct sweeping *s)
-{
-    for (size_t i = 0; i < s->batch.rows.count && !s->stopped; i++) {
-        const struct rlk_row *row = rlk_swept(&s->batch, i);
-        rowlock_grant grant;
-        if (!row)
-            continue;
-        rlk_grant_from_row(&grant, row);
-        s->stopped = s->options.each(s->options.context, &grant) != 0;
-    }
-}
-
-static int sweep_batch(rowlock_db *db, struct sweeping *s)
-{
-    struct rlk_sweep *batch = &s->batch;
-    struct rlk_ask ask = {.retryable_if_lost = true};
-    batch->after = batch->last;
-    rlk_step_sweep(&ask, batch);
-    int result = rlk_ask(db, &ask);
-    if (result != ROWLOCK_OK)
-        return result;
-    if (batch->reports)
-        give_swept(s);
-    s->report.locks += batch->removed;
-    s->report.batches++;
-    return batch->more && !is_further(&batch->last, &batch->after)
-               ? rlk_fail_answer(db, RLK_STEP_SWEEP)
-               : ROWLOCK_OK;
-}
-
-static int sweep_locks(rowlock_db *db, struct sweeping *s)
-{
-    s->batch = (struct rlk_sweep){.older_us = s->options.older_than_ms * 1000,
-                                  .batch = s->options.batch,
-                                  .dry_run = s->options.dry_run != 0,
-                                  .reports = s->options.each != NULL,
-                                  .last = RLK_BEFORE_ALL};
-    int result;
-    do
-        result = sweep_batch(db, s);
-    while (result == ROWLOCK_OK && s->batch.more && goes_on(s));
-    rlk_sweep_clear(&s->batch);
-    return result;
-}
-
-static int fold_counters(rowlock_db *db, struct sweeping *s)
-{
-    const rowlock_sweep_options *o = &s->options;
-    int64_t folded = 0;
-    do {
-        struct rlk_ask ask = {.retryable_if_lost = true};
-        rlk_step_fold(&ask, o->idle_ms * 1000, o->batch, o->dry_run != 0, &folded);
-        int result = rlk_ask(db, &ask);
-        if (result != ROWLOCK_OK)
-            return result;
-        folded = ask.rows > 0 ? folded : ask.changed;
-        s->report.counters += folded;
-        s->report.batches++;
-    } while (folded == o->batch && !o->dry_run && goes_on(s));
-    return ROWLOCK_OK;
-}
-
-static int sweep_waiters(rowlock_db *db, struct sweeping *s)
-{
-    int64_t removed = 0;
-    do {
-        struct rlk_ask ask = {.retryable_if_lost = true};
-        rlk_step_sweep_waiters(&ask, s->options.batch);
-        int result = rlk_ask(db, &ask);
-        if (result != ROWLOCK_OK)
-            return result;
-        removed = ask.changed;
-        s->report.waiters += removed;
-        s->report.batches++;
-    } while (removed == s->options.batch && goes_on(s));
-    return ROWLOCK_OK;
-}
-
-/* Notes the time of this sweep, which rowlock_check() reports. */
-static int note_swept(rowlock_db *db)
-{
-    struct rlk_ask ask = {.step = RLK_STEP_SWEPT};
-    return db->texts.sql[RLK_STEP_SWEPT] ? rlk_ask(db, &ask) : ROWLOCK_OK;
-}
-
-int rowlock_sweep(rowlock_db *db, const rowlock_sweep_options *options,
-                  rowlock_sweep_report *report)
-{
-    int result = rlk_need_database(db, rlk_enter(db, "sweep", NULL));
-    if (result != ROWLOCK_OK)
-        return result;
-    struct sweeping s = {.report = ROWLOCK_SWEEP_REPORT_INIT,
-                         .until_us = rlk_now_us() + RLK_SWEEP_US};
-    if ((result = rlk_take_sweep_options(&db->error, &s.options, options)) != ROWLOCK_OK)
-        return result;
-    result = sweep_locks(db, &s);
-    if (result == ROWLOCK_OK && goes_on(&s) && !s.options.dry_run)
-        result = sweep_waiters(db, &s);
-    if (result == ROWLOCK_OK && goes_on(&s) && s.options.idle_ms >= 0)
-        result = fold_counters(db, &s);
-    if (result == ROWLOCK_OK && goes_on(&s) && !s.options.dry_run)
-        result = note_swept(db);
-    if (report)
-        rlk_give_struct(report, &s.report, sizeof s.report);
-    return result;
-}
-
 /* ---- raise */
+
+static int read_number(void *out, const rowlock_value *cells, size_t count)
+{
+    (void)count;
+    *(int64_t *)out = cells[0].number;
+    return 0;
+}
 
 /* After a lost answer the tokens may be raised twice. That does no harm. */
 int rlk_raise(rowlock_db *db, int64_t by, int64_t *highest)
 {
     int64_t floor = 0;
     struct rlk_ask ask = {.step = RLK_STEP_NONE};
-    rlk_step_raise(&ask, by, &floor);
+    ASK(&ask, RAISE, rowlock_int(by));
+    reads(&ask, read_number, &floor);
     int result = rlk_ask(db, &ask);
     if (result == ROWLOCK_OK && highest)
         *highest = floor;
@@ -361,7 +282,8 @@ struct breaking {
     int64_t token;
     /* Counted only if the caller named no token. */
     int holders;
-    struct rlk_broken broken;
+    bool found;
+    struct rlk_row broken;
 };
 
 static int note_token(void *context, const rowlock_grant *grant)
@@ -375,26 +297,42 @@ static int note_token(void *context, const rowlock_grant *grant)
     return 0;
 }
 
-/* The token names the holder. Without it, a repeated attempt after a lost answer could break the
+static int read_broken(void *out, const rowlock_value *cells, size_t count)
+{
+    struct breaking *b = out;
+    (void)count;
+    b->found = true;
+    rlk_read_row_and_clock(cells, &b->broken);
+    return 0;
+}
+
+static void forget_broken(void *out)
+{
+    ((struct breaking *)out)->found = false;
+}
+
+/* Removes the grant, adds 1 to the counter, and wakes the first in the queue, in one transaction.
+ * The token names the holder. Without it, a repeated attempt after a lost answer could break the
  * grant of the next holder. */
 static int break_holder(rowlock_db *db, struct breaking *b)
 {
-    struct listing l = {.name = b->name, .each = note_token, .context = b, .last = RLK_BEFORE_ALL};
+    struct listing l = {.name = b->name, .each = note_token, .context = b};
     bool named = b->token != 0;
-    int result = named ? ROWLOCK_OK : list_page(db, &l);
+    int result = named ? ROWLOCK_OK : list_grants(db, &l);
     if (result != ROWLOCK_OK || !b->token)
         return result;
     if (b->holders > 1)
         return rlk_fail(db, ROWLOCK_EINVAL, "the lock has %d holders: give the token of one",
                         b->holders);
-    struct rlk_ask ask = {.retryable_if_lost = named};
-    rlk_step_break(&ask, b->name, b->token, &b->broken);
+    struct rlk_ask ask = {.wakes = b->name, .restart = forget_broken, .retryable_if_lost = named};
+    ASK(&ask, BREAK, rowlock_text(b->name), rowlock_int(b->token));
+    reads(&ask, read_broken, b);
     result = rlk_ask(db, &ask);
     if (result == ROWLOCK_OK) {
         const struct rlk_request request = {.name = b->name};
         rlk_tell(db, RLK_OUTSIDE, RLK_GONE_GRANT, &request, b->token);
     }
-    if (result == ROWLOCK_OK && !b->broken.found && ask.was_uncertain)
+    if (result == ROWLOCK_OK && !b->found && ask.was_uncertain)
         return rlk_fail(db, ROWLOCK_EUNCERTAIN, "the answer was lost; there is no such grant now");
     return result;
 }
@@ -410,11 +348,11 @@ int rowlock_break(rowlock_db *db, const char *name, int64_t if_token, rowlock_gr
         return rlk_fail(db, ROWLOCK_EINVAL, "if_token must be above 0, or 0 for the only holder");
     struct breaking b = {.name = name, .token = if_token};
     result = break_holder(db, &b);
-    if (result != ROWLOCK_OK || !b.broken.found)
+    if (result != ROWLOCK_OK || !b.found)
         return rlk_leave(db, result != ROWLOCK_OK ? result : ROWLOCK_NONE);
     if (broken) {
         rowlock_grant grant;
-        rlk_grant_from_row(&grant, &b.broken.row);
+        rlk_grant_from_row(&grant, &b.broken);
         rlk_give_struct(broken, &grant, sizeof grant);
     }
     return ROWLOCK_OK;

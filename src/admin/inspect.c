@@ -3,11 +3,10 @@
  * and check.c judge the answers. */
 #include "admin/inspect.h"
 #include "core/ask.h"
-#include "core/core.h"
+#include "core/step_cells.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 static void start_inspecting(void *context)
 {
@@ -81,18 +80,51 @@ int rlk_look_anew(rowlock_db *db)
     return rlk_look_at_tables(db, RLK_OUTSIDE, 0);
 }
 
-static int64_t wall_clock_us(void)
+/* A dialect may end its answer before REPLICATION. Its driver fills in those facts then. */
+static int read_facts(void *out, const rowlock_value *cells, size_t count)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+    enum { SERVER, NOW, READ_ONLY, ISOLATION, ANY_ISOLATION, ENGINE, CRASH_SAFE, COLLATION };
+    enum { BYTEWISE = COLLATION + 1, DURABILITY, DURABLE, MAY_LOCK, READS_ONLY };
+    enum { REPLICATION = READS_ONLY + 1, REPLICATION_KNOWN, REPLICATES_LATE, CUT_OFF };
+    enum { NO_STANDBY = CUT_OFF + 1, EXPECTS_STANDBY };
+    struct rlk_facts *facts = out;
+    COPY(&cells[SERVER], facts->server);
+    facts->now_us = cells[NOW].number;
+    facts->read_only = cells[READ_ONLY].number != 0;
+    COPY(&cells[ISOLATION], facts->isolation);
+    facts->any_isolation = cells[ANY_ISOLATION].number != 0;
+    COPY(&cells[ENGINE], facts->engine);
+    facts->crash_safe = cells[CRASH_SAFE].number != 0;
+    COPY(&cells[COLLATION], facts->collation);
+    facts->bytewise = cells[BYTEWISE].number != 0;
+    COPY(&cells[DURABILITY], facts->durability);
+    facts->durable = cells[DURABLE].number != 0;
+    facts->may_lock = cells[MAY_LOCK].number != 0;
+    facts->reads_only = cells[READS_ONLY].number != 0;
+    if (count == REPLICATION)
+        return 0;
+    COPY(&cells[REPLICATION], facts->replication);
+    facts->replication_known = cells[REPLICATION_KNOWN].number != 0;
+    facts->replicates_late = cells[REPLICATES_LATE].number != 0;
+    facts->cut_off = cells[CUT_OFF].number != 0;
+    facts->no_standby = cells[NO_STANDBY].number != 0;
+    facts->expects_standby = cells[EXPECTS_STANDBY].number != 0;
+    return 0;
+}
+
+static void forget_facts(void *out)
+{
+    *(struct rlk_facts *)out = (struct rlk_facts){.server = ""};
 }
 
 int rlk_examine(rowlock_db *db, struct rlk_facts *facts)
 {
-    struct rlk_ask ask = {.step = RLK_STEP_NONE};
-    rlk_step_facts(&ask, facts);
+    struct rlk_ask ask = {.step = RLK_STEP_FACTS,
+                          .facts = facts,
+                          .read = read_facts,
+                          .out = facts,
+                          .restart = forget_facts};
     int result = rlk_ask(db, &ask);
-    facts->asked_us = wall_clock_us() - (rlk_now_us() - ask.sent_us) / 2;
+    facts->asked_us = rlk_wall_us() - (rlk_now_us() - ask.sent_us) / 2;
     return result;
 }

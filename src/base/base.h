@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 /* Most bytes of a name, owner, host, program or note. */
 #define RLK_TEXT_MAX 255
@@ -26,6 +27,14 @@ extern struct rlk_memory rlk_memory;
 int64_t rlk_now_us(void);
 /* Tests set another clock. */
 extern int64_t (*rlk_clock)(void);
+/* The time of day on this machine. No lease depends on it. */
+int64_t rlk_wall_us(void);
+/* So long from now, by CLOCK_MONOTONIC, for a wait that the system ends. */
+struct timespec rlk_wait_clock(int64_t after_us);
+
+/* Random numbers of the system, for an owner or a seed. -1: there are none. */
+int rlk_random_owner(char out[RLK_TEXT_MAX + 1]);
+int rlk_random_seed(uint64_t *out);
 
 void rlk_log(rowlock_log_level level, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The only clock of the library. It is monotonic, and runs while the machine is suspended, as the
- * leases in the database do. The time of day comes from the database. */
+ * All clocks of the library. That of leases and deadlines is monotonic, and runs while the machine
+ * is suspended, as the leases in the database do. The time of a lease comes from the database. */
 #include "base/base.h"
-
-#include <time.h>
 
 #ifdef CLOCK_BOOTTIME
 #define LEASE_CLOCK CLOCK_BOOTTIME
@@ -11,11 +9,16 @@
 #define LEASE_CLOCK CLOCK_MONOTONIC
 #endif
 
-static int64_t system_clock_us(void)
+static int64_t read_us(clockid_t clock)
 {
     struct timespec now;
-    clock_gettime(LEASE_CLOCK, &now);
+    clock_gettime(clock, &now);
     return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+static int64_t system_clock_us(void)
+{
+    return read_us(LEASE_CLOCK);
 }
 
 int64_t (*rlk_clock)(void) = system_clock_us;
@@ -23,4 +26,15 @@ int64_t (*rlk_clock)(void) = system_clock_us;
 int64_t rlk_now_us(void)
 {
     return rlk_clock();
+}
+
+int64_t rlk_wall_us(void)
+{
+    return read_us(CLOCK_REALTIME);
+}
+
+struct timespec rlk_wait_clock(int64_t after_us)
+{
+    int64_t end_us = read_us(CLOCK_MONOTONIC) + after_us;
+    return (struct timespec){.tv_sec = end_us / 1000000, .tv_nsec = end_us % 1000000 * 1000};
 }

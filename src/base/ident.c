@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Which texts may be names, and who this client is: owner, host, program. */
+ * Which texts may be names, and who this client is: host, program. */
 #include "base/ident.h"
 #include "base/error.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 /* Length of the UTF-8 character at c. Returns 0 for an overlong form, a surrogate, and what is
@@ -78,36 +76,6 @@ int rlk_check_text(rowlock_error *error, const char *what, const char *text, boo
     if (!rlk_is_utf8(text, length))
         return rlk_error_set(error, ROWLOCK_EINVAL, "the %s is not valid UTF-8", what);
     return ROWLOCK_OK;
-}
-
-static int random_bytes(void *out, size_t size)
-{
-    unsigned char *next = out;
-    while (size > 0) {
-        ssize_t n = getrandom(next, size, 0);
-        if (n < 0 && errno != EINTR)
-            return -1;
-        if (n > 0) {
-            next += n;
-            size -= (size_t)n;
-        }
-    }
-    return 0;
-}
-
-int rlk_random_owner(char out[RLK_TEXT_MAX + 1])
-{
-    unsigned char bits[16];
-    if (random_bytes(bits, sizeof bits) != 0)
-        return -1;
-    for (size_t i = 0; i < sizeof bits; i++)
-        snprintf(out + 2 * i, 3, "%02x", bits[i]);
-    return 0;
-}
-
-int rlk_random_seed(uint64_t *out)
-{
-    return random_bytes(out, sizeof *out);
 }
 
 /* Descriptions are for people. A host name that is not UTF-8 must not prevent a grant. */

@@ -8,8 +8,6 @@
 /* False also if the text contains a zero byte. */
 bool rlk_is_utf8(const char *text, size_t length);
 int rlk_check_text(rowlock_error *error, const char *what, const char *text, bool may_be_empty);
-int rlk_random_owner(char out[RLK_TEXT_MAX + 1]);
-int rlk_random_seed(uint64_t *out);
 void rlk_describe_host(char out[RLK_TEXT_MAX + 1]);
 /* program NULL: the running program. */
 void rlk_describe_program(char out[RLK_TEXT_MAX + 1], const char *program);

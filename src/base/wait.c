@@ -128,10 +128,7 @@ bool rlk_wait_turn(struct rlk_turn *turn, int64_t until_us)
             return sem_trywait(&turn->posted) == 0;
         if (left_us > LONGEST_POLL_US)
             left_us = LONGEST_POLL_US;
-        clock_gettime(CLOCK_MONOTONIC, &end);
-        left_us += end.tv_nsec / 1000;
-        end.tv_sec += left_us / 1000000;
-        end.tv_nsec = left_us % 1000000 * 1000;
+        end = rlk_wait_clock(left_us);
         if (clock_wait(&turn->posted, &end))
             return true;
     }

@@ -93,17 +93,6 @@ struct rlk_lease {
     bool at_risk;
 };
 
-/* The key of a row of rowlock_locks. */
-struct rlk_key {
-    char name[RLK_TEXT_MAX + 1];
-    int64_t slot;
-};
-/* No row is before it. */
-#define RLK_BEFORE_ALL \
-    {                  \
-        "", -1         \
-    }
-
 /* The rows of an answer. They are read before the first one is used: a callback that is slow must
  * not keep a transaction open. Zeros are an empty page. */
 struct rlk_items {
@@ -118,26 +107,6 @@ static inline void *rlk_item(const struct rlk_items *items, size_t i)
 {
     return items->items + i * items->size;
 }
-/* One batch of a sweep: rows behind a key, in key order, whose leases ended at least older_us
- * ago. */
-struct rlk_sweep {
-    int64_t older_us;
-    int batch;
-    bool dry_run;
-    /* The rows that are removed are wanted, which costs more. */
-    bool reports;
-    struct rlk_key after;
-    /* out */
-    /* Only if it reports. rlk_swept() has each row that was removed. */
-    struct rlk_items rows;
-    bool *stays;
-    /* Rows removed. Of a dry run: rows found. */
-    int64_t removed;
-    /* There may be more rows behind last. */
-    bool more;
-    /* The end of the batch. Only if there may be more. */
-    struct rlk_key last;
-};
 
 /* What the reader of a row returns besides 0 and numbers below 0: see rlk_cells_fn. UNDECIDED: a
  * cheap step was not enough. */
@@ -240,7 +209,10 @@ bool rlk_has_changed(const struct rlk_ask *ask);
 bool rlk_tell(rowlock_db *db, enum rlk_where where, enum rlk_news news,
               const struct rlk_request *request, int64_t number);
 
-/* For a step that reads into items. ENOMEM, or what rlk_ask() returns. */
+/* items.c: an ask whose rows become items. */
+void rlk_read_items(struct rlk_ask *ask, struct rlk_items *items, size_t size,
+                    void (*read)(const rowlock_value *cells, void *item));
+/* Sends it. ENOMEM, or what rlk_ask() returns. */
 int rlk_ask_items(rowlock_db *db, struct rlk_ask *ask, struct rlk_items *items);
 
 enum rlk_class rlk_step_meta(rowlock_db *db, struct rlk_call *call, struct rlk_meta *out);
@@ -323,11 +295,6 @@ struct rlk_cycle {
     char words[400];
 };
 void rlk_step_cycle(struct rlk_ask *ask, const struct rlk_request *request, struct rlk_cycle *out);
-/* At most limit waiters after this one, in the order of name, ticket and request. name NULL: of all
- * names. */
-void rlk_step_waiters(struct rlk_ask *ask, struct rlk_items *out, const char *name,
-                      const struct rlk_waiter *after, int limit);
-
 /* At most limit rows after this key, in key order. name NULL: of all names. */
 void rlk_step_list(struct rlk_ask *ask, struct rlk_items *out, const char *name,
                    const char *after_name, int64_t after_slot, int limit);
@@ -337,30 +304,5 @@ struct rlk_last {
     int64_t token, granted_us;
 };
 void rlk_step_last(struct rlk_ask *ask, const char *name, struct rlk_last *out);
-void rlk_step_measure(struct rlk_ask *ask, rowlock_figures *out);
-/* At most limit names behind this one, in the order of their bytes. */
-void rlk_step_measure_names(struct rlk_ask *ask, struct rlk_items *out, const char *glob,
-                            const char *after, int limit);
-/* Removes one batch of expired rows. A dry run only finds them. It skips rows that others have
- * locked. A batch is one transaction. */
-void rlk_step_sweep(struct rlk_ask *ask, struct rlk_sweep *sweep);
-/* Row i of those that were read. NULL: it was not removed. */
-const struct rlk_row *rlk_swept(const struct rlk_sweep *sweep, size_t i);
-void rlk_sweep_clear(struct rlk_sweep *sweep);
-/* Forgets at most batch counters that were not used for so long. *folded: so many, where the
- * answer is a row; else ask->changed. */
-void rlk_step_fold(struct rlk_ask *ask, int64_t idle_us, int batch, bool dry_run, int64_t *folded);
-/* Removes at most batch expired tickets. It skips those that others have locked. ask->changed says
- * how many. */
-void rlk_step_sweep_waiters(struct rlk_ask *ask, int batch);
-/* Removes the grant with this token, adds 1 to the counter, and wakes the first in the queue, in
- * one transaction. */
-struct rlk_broken {
-    bool found;
-    struct rlk_row row;
-};
-void rlk_step_break(struct rlk_ask *ask, const char *name, int64_t token, struct rlk_broken *out);
-/* Sets the floor and all counters to the highest of them plus by, in one transaction. */
-void rlk_step_raise(struct rlk_ask *ask, int64_t by, int64_t *floor);
 
 #endif

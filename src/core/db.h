@@ -34,7 +34,6 @@ struct rlk_meta {
     /* The revision of our routines. */
     int64_t code;
     char identity[64];
-    int64_t token_floor;
     /* When a sweep last ended, by the database's clock. Below 0: never, and the tables were
      * installed at -swept_us. */
     int64_t swept_us;

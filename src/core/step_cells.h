@@ -38,6 +38,8 @@ static inline bool is_null(const rowlock_value *cell)
 /* steps.c */
 /* Reads all cells of RLK_ROW. The clock is not one of them. */
 void rlk_row_from_cells(const rowlock_value *cells, struct rlk_row *out);
+/* items.c: an item is a struct rlk_row, from all its cells and the clock. */
+void rlk_read_row_and_clock(const rowlock_value *cells, void *item);
 /* The parts of acquiring many locks one after the other. The first finds what is in the way of one
  * lock. Its outcome is IN_FLIGHT if nothing is. */
 void rlk_step_look(struct rlk_ask *ask, struct rlk_trying *t);

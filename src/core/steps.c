@@ -69,7 +69,6 @@ static int read_meta(void *out, const rowlock_value *cells, size_t count)
     meta->compat = cells[COMPAT].number;
     meta->code = cells[CODE].number;
     COPY(&cells[IDENTITY], meta->identity);
-    meta->token_floor = cells[FLOOR].number;
     meta->swept_us = cells[SWEPT].number;
     meta->member = cells[MEMBER].number;
     return 0;

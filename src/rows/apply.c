@@ -92,23 +92,15 @@ static void forget_version(void *context)
 static int send_row(struct batch *b, const struct rlk_shape *shape, rowlock_change *change,
                     bool *was_applied, bool *uncertain)
 {
-    const struct rlk_text *text = rlk_compose(b->t, shape);
-    rowlock_value *values = text ? rlk_alloc(text->count * sizeof *values) : NULL;
     struct returned returned = {.any = false};
-    if (!values)
-        return rlk_fail(b->t->db, ROWLOCK_ENOMEM, "out of memory");
-    for (size_t i = 0; i < text->count; i++)
-        values[i] = value_for(b, shape, change, &text->params[i]);
-    struct rlk_asking asking = {.query = {.id = text->id,
-                                          .sql = text->sql,
-                                          .values = values,
-                                          .count = text->count,
-                                          .each = take_version,
-                                          .context = &returned},
+    struct rlk_asking asking = {.query = {.each = take_version, .context = &returned},
                                 .restart = forget_version};
+    if (!rlk_begin_asking(b->t, shape, &asking))
+        return b->t->db->error.code;
+    for (size_t i = 0; i < asking.query.count; i++)
+        asking.values[i] = value_for(b, shape, change, &asking.params[i]);
     int result = rlk_ask_rows(b->t->db, &asking);
     b->refused = result != ROWLOCK_OK;
-    rlk_free(values);
     *was_applied = returned.any || asking.query.changed > 0;
     *uncertain = *uncertain || asking.was_uncertain;
     if (result == ROWLOCK_OK && returned.misfit)
@@ -257,34 +249,24 @@ static int send_pack(struct batch *b, const struct rlk_shape *shape, rlk_cells_f
 {
     rowlock_table *t = b->t;
     struct rlk_pack pack = {0};
-    const struct rlk_text *text = rlk_compose(t, shape);
-    rowlock_value *values = text ? rlk_alloc(text->count * sizeof *values) : NULL;
-    if (!values)
-        return rlk_fail(t->db, ROWLOCK_ENOMEM, "out of memory");
-    int result = rlk_pack_rows(&pack, t, shape, b->changes, b->rows, b->n);
+    asking->query = (struct rlk_query){.each = each, .context = b};
     b->misfit = false;
-    for (size_t i = 0; result == ROWLOCK_OK && i < text->count; i++) {
-        const struct rlk_param *param = &text->params[i];
-        if (param->source == RLK_FROM_PACK)
-            values[i] = rowlock_textn(ROWLOCK_TEXT, pack.part[param->index].text,
-                                      pack.part[param->index].length);
-        else
-            values[i] = value_for(b, shape, &b->changes[b->rows[0]], param);
+    int result = rlk_pack_rows(&pack, t, shape, b->changes, b->rows, b->n);
+    if (result == ROWLOCK_OK && !rlk_begin_asking(t, shape, asking))
+        result = t->db->error.code;
+    for (size_t i = 0; result == ROWLOCK_OK && i < asking->query.count; i++) {
+        const struct rlk_param *param = &asking->params[i];
+        asking->values[i] = param->source == RLK_FROM_PACK
+                                ? rlk_packed(&pack, param->index)
+                                : value_for(b, shape, &b->changes[b->rows[0]], param);
     }
     if (result == ROWLOCK_OK) {
-        asking->query = (struct rlk_query){.id = text->id,
-                                           .sql = text->sql,
-                                           .values = values,
-                                           .count = text->count,
-                                           .each = each,
-                                           .context = b};
         result = rlk_ask_rows(t->db, asking);
         b->refused = result != ROWLOCK_OK;
     }
     if (result == ROWLOCK_OK && b->misfit)
         result = rlk_fail_misfit(t->db, each == take_applied);
     rlk_pack_clear(&pack);
-    rlk_free(values);
     return result;
 }
 

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* ---- the changes of the caller */
 
@@ -407,12 +406,10 @@ static void undo_all(struct batch *b, int result)
 static int64_t choose_first(const rowlock_table *t)
 {
     int64_t most = rlk_version_of(t)->most;
-    struct timespec now;
     if (t->first_version)
         return t->first_version;
-    clock_gettime(CLOCK_REALTIME, &now);
     if (most == INT64_MAX)
-        return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+        return rlk_wall_us();
     return most >= INT32_MAX ? 1 + (rlk_next_number(t->db) & ((1 << 30) - 1)) : 1;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Checkpoints: how far a walk has come. rowlock_walks has them. */
+#include "core/step_cells.h"
 #include "rows/walk.h"
 
 #include <stdio.h>
@@ -157,23 +158,16 @@ static int take_checkpoint(void *context, const rowlock_value *cells, size_t cou
     return 0;
 }
 
-static int ask(struct walk *w, enum rlk_step step, const rowlock_value *values, rlk_cells_fn *read,
-               void *context)
-{
-    struct rlk_ask ask = {.step = step, .read = read, .out = context};
-    memcpy(ask.in, values, rlk_count_values(step) * sizeof *values);
-    return rlk_ask_ours(w->db, &ask);
-}
-
 /* Runs in a transaction that locks the row. So an earlier transaction of ours, whose commit got no
  * answer, has ended before we read. */
 static int load_here(void *context)
 {
     struct loading *l = context;
-    const rowlock_value name = rowlock_text(l->w->name);
+    struct rlk_ask ask = {.read = take_checkpoint, .out = l};
     l->found = false;
     l->result = ROWLOCK_OK;
-    int result = ask(l->w, RLK_STEP_WALK_LOAD, &name, take_checkpoint, l);
+    ASK(&ask, WALK_LOAD, rowlock_text(l->w->name));
+    int result = rlk_ask_ours(l->w->db, &ask);
     return result == ROWLOCK_OK ? l->result : result;
 }
 
@@ -197,9 +191,10 @@ static int take_step(void *context, const rowlock_value *cells, size_t count)
 
 int rlk_checkpoint_check(struct walk *w)
 {
-    const rowlock_value name = rowlock_text(w->name);
     int64_t step = 0;
-    int result = ask(w, RLK_STEP_WALK_LOAD, &name, take_step, &step);
+    struct rlk_ask ask = {.read = take_step, .out = &step};
+    ASK(&ask, WALK_LOAD, rowlock_text(w->name));
+    int result = rlk_ask_ours(w->db, &ask);
     if (result == ROWLOCK_OK && step != w->step)
         return rlk_fail(w->db, ROWLOCK_LOST, "another client has continued the walk '%s'", w->name);
     return result;
@@ -214,18 +209,14 @@ int rlk_checkpoint_save(struct walk *w, const struct rlk_page *position,
     int result = here.no_memory || later.no_memory
                      ? rlk_fail(w->db, ROWLOCK_ENOMEM, "out of memory")
                      : ROWLOCK_OK;
-    const rowlock_value values[] = {
-        rowlock_text(w->name),
-        rowlock_int(w->step + 1),
+    struct rlk_ask ask = {.step = RLK_STEP_NONE};
+    ASK(&ask, WALK_SAVE, rowlock_text(w->name), rowlock_int(w->step + 1),
         rowlock_textn(ROWLOCK_TEXT, here.text ? here.text : "", here.length),
         rowlock_textn(ROWLOCK_TEXT, later.text ? later.text : "", later.length),
-        rowlock_int(w->report.rows),
-        rowlock_int(w->report.written),
-        rowlock_int(w->report.left),
-        rowlock_int(w->report.conflicts),
-        rowlock_int(w->report.failed)};
+        rowlock_int(w->report.rows), rowlock_int(w->report.written), rowlock_int(w->report.left),
+        rowlock_int(w->report.conflicts), rowlock_int(w->report.failed));
     if (result == ROWLOCK_OK)
-        result = ask(w, RLK_STEP_WALK_SAVE, values, NULL, NULL);
+        result = rlk_ask_ours(w->db, &ask);
     rlk_buffer_clear(&here);
     rlk_buffer_clear(&later);
     return result;
@@ -233,6 +224,7 @@ int rlk_checkpoint_save(struct walk *w, const struct rlk_page *position,
 
 int rlk_checkpoint_forget(struct walk *w)
 {
-    const rowlock_value name = rowlock_text(w->name);
-    return ask(w, RLK_STEP_WALK_END, &name, NULL, NULL);
+    struct rlk_ask ask = {.step = RLK_STEP_NONE};
+    ASK(&ask, WALK_END, rowlock_text(w->name));
+    return rlk_ask_ours(w->db, &ask);
 }

@@ -466,6 +466,22 @@ const struct rlk_text *rlk_compose(rowlock_table *t, const struct rlk_shape *sha
     return text;
 }
 
+bool rlk_begin_asking(rowlock_table *t, const struct rlk_shape *shape, struct rlk_asking *asking)
+{
+    const struct rlk_text *text = rlk_compose(t, shape);
+    asking->values = text ? rlk_alloc(text->count * sizeof *asking->values) : NULL;
+    if (!asking->values) {
+        rlk_fail(t->db, ROWLOCK_ENOMEM, "out of memory");
+        return false;
+    }
+    asking->params = text->params;
+    asking->query.id = text->id;
+    asking->query.sql = text->sql;
+    asking->query.values = asking->values;
+    asking->query.count = text->count;
+    return true;
+}
+
 int rlk_compose_plain(rowlock_db *db, const char *template, struct rlk_text *out)
 {
     struct composer c = {.driver = db->driver};

@@ -2,6 +2,7 @@
  * Once keys: a client claims a key, does its work, and completes or abandons the claim. */
 #include "base/ident.h"
 #include "base/options.h"
+#include "core/step_cells.h"
 #include "rows/rows.h"
 
 #include <string.h>
@@ -21,18 +22,6 @@ struct rowlock_once {
     bool done;
     struct rlk_buffer result;
 };
-
-static int ask_ours(rowlock_db *db, enum rlk_step step, const rowlock_value *values,
-                    rlk_cells_fn *read, void (*restart)(void *context), void *context,
-                    int64_t *changed)
-{
-    struct rlk_ask ask = {.step = step, .read = read, .out = context, .restart = restart};
-    memcpy(ask.in, values, rlk_count_values(step) * sizeof *values);
-    int result = rlk_ask_ours(db, &ask);
-    if (changed)
-        *changed = ask.changed;
-    return result;
-}
 
 /* ---- handles */
 
@@ -95,12 +84,18 @@ static void forget_found(void *context)
     rlk_buffer_clear(f->result);
 }
 
+static int give_up(const rowlock_once *once, rowlock_db *db)
+{
+    struct rlk_ask ask = {.step = RLK_STEP_NONE};
+    ASK(&ask, ONCE_ABANDON, rowlock_text(once->key), rowlock_int(once->attempt));
+    return rlk_ask_ours(db, &ask);
+}
+
 /* The key is claimed, but the look after it failed. Gives the claim back. */
 static int give_back(rowlock_once *once, int result)
 {
-    const rowlock_value values[] = {rowlock_text(once->key), rowlock_int(once->attempt)};
     rowlock_error error = once->db->error;
-    int given = ask_ours(once->db, RLK_STEP_ONCE_ABANDON, values, NULL, NULL, NULL, NULL);
+    int given = give_up(once, once->db);
     once->db->error = error;
     if (given == ROWLOCK_OK || error.transaction_over || result != ROWLOCK_ECONN)
         return result;
@@ -112,14 +107,16 @@ static int give_back(rowlock_once *once, int result)
 static int claim(rowlock_once *once, const rowlock_once_options *o)
 {
     const char *fingerprint = o->fingerprint ? o->fingerprint : "";
-    const rowlock_value key = rowlock_text(once->key);
-    const rowlock_value values[] = {key, rowlock_text(fingerprint), rowlock_int(once->attempt),
-                                    rowlock_int(o->ttl_ms * 1000), rowlock_int(o->token)};
     struct found found = {.fingerprint = fingerprint, .result = &once->result};
-    int result = ask_ours(once->db, RLK_STEP_ONCE_CLAIM, values, NULL, NULL, NULL, NULL);
+    struct rlk_ask take = {.step = RLK_STEP_NONE};
+    struct rlk_ask look = {.read = take_found, .out = &found, .restart = forget_found};
+    ASK(&take, ONCE_CLAIM, rowlock_text(once->key), rowlock_text(fingerprint),
+        rowlock_int(once->attempt), rowlock_int(o->ttl_ms * 1000), rowlock_int(o->token));
+    ASK(&look, ONCE_LOOK, rowlock_text(once->key));
+    int result = rlk_ask_ours(once->db, &take);
     if (result != ROWLOCK_OK)
         return result;
-    result = ask_ours(once->db, RLK_STEP_ONCE_LOOK, &key, take_found, forget_found, &found, NULL);
+    result = rlk_ask_ours(once->db, &look);
     if (result == ROWLOCK_OK && once->result.no_memory)
         result = rlk_fail(once->db, ROWLOCK_ENOMEM, "out of memory");
     if (result != ROWLOCK_OK)
@@ -182,14 +179,14 @@ static int enter_once(rowlock_once *once, rowlock_db *db, const char *verb)
  * once_abandon removes that row at once. */
 static int found_lost(const rowlock_once *once, rowlock_db *tx)
 {
-    const rowlock_value values[] = {rowlock_text(once->key), rowlock_int(once->attempt)};
+    struct rlk_ask prove = {.step = RLK_STEP_NONE};
     bool inside = false;
-    int64_t made = 0;
     int result = tx->texts.sql[RLK_STEP_ONCE_PROVE] ? rlk_is_inside(tx, &inside) : ROWLOCK_OK;
+    ASK(&prove, ONCE_PROVE, rowlock_text(once->key), rowlock_int(once->attempt));
     if (result == ROWLOCK_OK && inside)
-        result = ask_ours(tx, RLK_STEP_ONCE_PROVE, values, NULL, NULL, NULL, &made);
-    if (result == ROWLOCK_OK && made > 0)
-        result = ask_ours(tx, RLK_STEP_ONCE_ABANDON, values, NULL, NULL, NULL, NULL);
+        result = rlk_ask_ours(tx, &prove);
+    if (result == ROWLOCK_OK && prove.changed > 0)
+        result = give_up(once, tx);
     if (result != ROWLOCK_OK)
         return result;
     return rlk_fail(tx, ROWLOCK_LOST,
@@ -207,23 +204,19 @@ int rowlock_once_complete(rowlock_once *once, rowlock_db *tx, const void *bytes,
     if (length > LONGEST_RESULT || (!bytes && length > 0))
         return rlk_fail(tx, ROWLOCK_EINVAL, "the result must have at most %d bytes",
                         LONGEST_RESULT);
-    const rowlock_value values[] = {rowlock_bytes(bytes ? bytes : "", length),
-                                    rowlock_text(once->key), rowlock_int(once->attempt)};
-    int64_t changed = 0;
-    result = ask_ours(tx, RLK_STEP_ONCE_COMPLETE, values, NULL, NULL, NULL, &changed);
-    if (result != ROWLOCK_OK || changed > 0)
+    struct rlk_ask ask = {.step = RLK_STEP_NONE};
+    ASK(&ask, ONCE_COMPLETE, rowlock_bytes(bytes ? bytes : "", length), rowlock_text(once->key),
+        rowlock_int(once->attempt));
+    result = rlk_ask_ours(tx, &ask);
+    if (result != ROWLOCK_OK || ask.changed > 0)
         return result;
     return found_lost(once, tx);
 }
 
 int rowlock_once_abandon(rowlock_once *once)
 {
-    int64_t changed = 0;
     int result = enter_once(once, once ? once->db : NULL, "abandon");
-    if (result != ROWLOCK_OK)
-        return result;
-    const rowlock_value values[] = {rowlock_text(once->key), rowlock_int(once->attempt)};
-    return ask_ours(once->db, RLK_STEP_ONCE_ABANDON, values, NULL, NULL, NULL, &changed);
+    return result == ROWLOCK_OK ? give_up(once, once->db) : result;
 }
 
 const void *rowlock_once_result(const rowlock_once *once, size_t *length)
@@ -257,9 +250,11 @@ int rowlock_once_sweep(rowlock_db *db, int64_t older_ms, int32_t batch, int64_t 
         return result;
     if (older_ms < 0 || older_ms > INT64_MAX / 1000 || rows < 1 || rows > 10000)
         return rlk_fail(db, ROWLOCK_EINVAL, "the age must be 0 or more, and a batch 1 to 10000");
-    const rowlock_value values[] = {rowlock_int(older_ms * 1000), rowlock_int(rows)};
     do {
-        result = ask_ours(db, RLK_STEP_ONCE_SWEEP, values, NULL, NULL, NULL, &changed);
+        struct rlk_ask ask = {.step = RLK_STEP_NONE};
+        ASK(&ask, ONCE_SWEEP, rowlock_int(older_ms * 1000), rowlock_int(rows));
+        result = rlk_ask_ours(db, &ask);
+        changed = ask.changed;
         all += result == ROWLOCK_OK ? changed : 0;
     } while (result == ROWLOCK_OK && changed == rows && rlk_now_us() < until_us);
     if (removed)
@@ -317,9 +312,9 @@ static int list_from(rowlock_db *db, struct page *page, const char *prefix,
     char after[RLK_TEXT_MAX + 1] = "";
     int result;
     do {
-        const rowlock_value values[] = {rowlock_text(prefix), rowlock_text(after),
-                                        rowlock_int(LIST_PAGE)};
-        result = ask_ours(db, RLK_STEP_ONCE_LIST, values, take_record, start_page, page, NULL);
+        struct rlk_ask ask = {.read = take_record, .out = page, .restart = start_page};
+        ASK(&ask, ONCE_LIST, rowlock_text(prefix), rowlock_text(after), rowlock_int(LIST_PAGE));
+        result = rlk_ask_ours(db, &ask);
         const char *last = page->count ? page->record[page->count - 1].key : after;
         /* The same page would come again and again. */
         if (result == ROWLOCK_OK && page->count && strcmp(last, after) <= 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Pages: rows that were read, with all their texts in one buffer. */
+ * Pages: rows that were read, with all their texts in one buffer. The witness is one of one row. */
 #include "rows/rows.h"
 
 #include <string.h>
@@ -42,7 +42,7 @@ static bool make_room(struct rlk_page *page)
 }
 
 /* The buffer of texts moves while it grows. So a cell holds the offset of its text until
- * rlk_page_end(). */
+ * rlk_page_settle(). */
 int rlk_page_add(void *context, const rowlock_value *cells, size_t count)
 {
     struct rlk_page *page = context;
@@ -108,6 +108,17 @@ static void spell_decimals(const rowlock_table *t, struct rlk_page *page)
     }
 }
 
+void rlk_page_settle(struct rlk_page *page)
+{
+    for (size_t i = 0; i < page->rows * page->width; i++) {
+        rowlock_value *cell = &page->cells[i];
+        if (cell->text) {
+            cell->text = page->texts.text + cell->number;
+            cell->number = 0;
+        }
+    }
+}
+
 int rlk_page_end(rowlock_table *t, struct rlk_page *page)
 {
     if (page->failed == ROWLOCK_OK)
@@ -118,15 +129,10 @@ int rlk_page_end(rowlock_table *t, struct rlk_page *page)
         return rlk_fail(t->db, ROWLOCK_EINVAL, "%s", RLK_ODD_VERSION);
     if (page->failed != ROWLOCK_OK)
         return rlk_fail_misfit(t->db, false);
-    for (size_t i = 0; i < page->rows * page->width; i++) {
-        rowlock_value *cell = &page->cells[i];
-        if (cell->text) {
-            cell->text = page->texts.text + cell->number;
-            cell->number = 0;
-        }
+    rlk_page_settle(page);
+    for (size_t i = 0; i < page->rows * page->width; i++)
         if (i % page->width < t->keys + t->columns)
-            cell->kind = kind_of(&t->all[i % page->width], cell->kind);
-    }
+            page->cells[i].kind = kind_of(&t->all[i % page->width], page->cells[i].kind);
     return ROWLOCK_OK;
 }
 
@@ -142,4 +148,35 @@ void rlk_page_clear(struct rlk_page *page)
     rlk_free(page->versions);
     rlk_buffer_clear(&page->texts);
     *page = (struct rlk_page){0};
+}
+
+/* ---- the witness */
+
+void rlk_witness_row(rowlock_table *t, const rowlock_change *change)
+{
+    struct rlk_witness *w = t->db->witness;
+    rowlock_value cells[t->keys + 1];
+    if (!w || w->t)
+        return;
+    for (size_t i = 0; i < t->keys; i++)
+        cells[i] = change->key[i];
+    cells[t->keys] = rowlock_int(change->version);
+    rlk_page_begin(&w->row, t->keys);
+    rlk_page_add(&w->row, cells, t->keys + 1);
+    if (rlk_page_end(t, &w->row) == ROWLOCK_OK)
+        w->t = t;
+}
+
+void rlk_witness_free(rowlock_db *db)
+{
+    if (db->witness)
+        rlk_page_clear(&db->witness->row);
+    rlk_free(db->witness);
+    db->witness = NULL;
+}
+
+void rlk_witness_forget(const rowlock_table *t)
+{
+    if (t->db->witness && t->db->witness->t == t)
+        t->db->witness->t = NULL;
 }

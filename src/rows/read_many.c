@@ -71,28 +71,17 @@ static int ask_for_chunk(struct reading *r)
 {
     struct batch *b = &r->batch;
     const struct rlk_shape shape = {.step = RLK_STEP_ROWS_READ, .lock = r->lock};
+    struct rlk_asking asking = {.query = {.each = take_row, .context = r}, .restart = restart_page};
     struct rlk_pack pack = {0};
-    const struct rlk_text *text = rlk_compose(b->t, &shape);
-    rowlock_value *values = text ? rlk_alloc(text->count * sizeof *values) : NULL;
-    if (!values)
-        return rlk_fail(b->t->db, ROWLOCK_ENOMEM, "out of memory");
     int result = rlk_pack_rows(&pack, b->t, &shape, b->changes, b->rows, b->n);
-    for (size_t i = 0; result == ROWLOCK_OK && i < text->count; i++) {
-        const struct rlk_buffer *part = &pack.part[text->params[i].index];
-        values[i] = rowlock_textn(ROWLOCK_TEXT, part->text, part->length);
-    }
+    if (result == ROWLOCK_OK && !rlk_begin_asking(b->t, &shape, &asking))
+        result = b->t->db->error.code;
+    for (size_t i = 0; i < asking.query.count; i++)
+        asking.values[i] = rlk_packed(&pack, asking.params[i].index);
     rlk_page_begin(&r->page, b->t->keys + b->t->columns);
-    struct rlk_asking asking = {.query = {.id = text->id,
-                                          .sql = text->sql,
-                                          .values = values,
-                                          .count = text->count,
-                                          .each = take_row,
-                                          .context = r},
-                                .restart = restart_page};
     if (result == ROWLOCK_OK)
         result = rlk_ask_rows(b->t->db, &asking);
     rlk_pack_clear(&pack);
-    rlk_free(values);
     if (result == ROWLOCK_OK && r->misfit)
         return rlk_fail_misfit(b->t->db, false);
     return result == ROWLOCK_OK ? rlk_page_end(b->t, &r->page) : result;

@@ -181,6 +181,11 @@ struct rlk_pack {
 };
 int rlk_pack_rows(struct rlk_pack *pack, const rowlock_table *t, const struct rlk_shape *shape,
                   const rowlock_change *changes, const size_t *order, size_t count);
+/* A part as the value of a parameter. */
+static inline rowlock_value rlk_packed(const struct rlk_pack *pack, size_t part)
+{
+    return rowlock_textn(ROWLOCK_TEXT, pack->part[part].text, pack->part[part].length);
+}
 void rlk_pack_clear(struct rlk_pack *pack);
 /* EINVAL if the column cannot take this value. row: its index in a batch, or -1. */
 int rlk_check_value(rowlock_db *db, const struct rlk_column *column, const rowlock_value *value,
@@ -190,18 +195,25 @@ int rlk_check_key(const rowlock_table *t, const rowlock_value *key, size_t index
 /* The same value in the column's own kind. */
 rowlock_value rlk_fit(const struct rlk_column *column, const rowlock_value *value);
 
-/* statement.c */
+/* frame.c: statements */
 /* The answer does not fit our statement. changed: the statement may have changed rows. */
 int rlk_fail_misfit(rowlock_db *db, bool changed);
 /* A statement about rows, sent in the open transaction if there is one. */
 struct rlk_asking {
     struct rlk_query query;
+    /* NULL: query.values are the caller's. */
+    rowlock_value *values;
+    const struct rlk_param *params;
     /* Called before each attempt, also before a repeated one: it forgets the rows that came
      * before. May be NULL. */
     void (*restart)(void *context);
     /* out: an earlier attempt may have been carried out */
     bool was_uncertain;
 };
+/* Composes its statement, and makes room for its values. The caller fills in asking->values as
+ * asking->params says, and calls rlk_ask_rows(), which frees them. False: out of memory. The error
+ * is set. */
+bool rlk_begin_asking(rowlock_table *t, const struct rlk_shape *shape, struct rlk_asking *asking);
 int rlk_ask_rows(rowlock_db *db, struct rlk_asking *asking);
 /* The same for a step about rowlock's own tables. */
 int rlk_ask_ours(rowlock_db *db, struct rlk_ask *ask);
@@ -230,6 +242,8 @@ void rlk_page_restart(void *context);
 int rlk_page_add(void *context, const rowlock_value *cells, size_t count);
 /* Returns the result of all that was added, and gives each cell the kind of its column. */
 int rlk_page_end(rowlock_table *t, struct rlk_page *page);
+/* A part of it: each cell gets its text. */
+void rlk_page_settle(struct rlk_page *page);
 rowlock_row rlk_page_row(const rowlock_table *t, const struct rlk_page *page, size_t row);
 void rlk_page_clear(struct rlk_page *page);
 
@@ -249,8 +263,8 @@ enum rlk_op { RLK_UPDATE, RLK_TOUCH, RLK_EXPECT, RLK_INSERT, RLK_REMOVE };
 int rlk_change(rowlock_table *t, enum rlk_op op, rowlock_change *changes, size_t count,
                const rowlock_change_options *options);
 
-/* witness.c: the first row that a transaction changed. After a commit without an answer, this row
- * shows whether the transaction was committed. */
+/* page.c: the witness is the first row that a transaction changed. After a commit without an
+ * answer, this row shows whether the transaction was committed. */
 struct rlk_witness {
     /* NULL: no row yet. */
     rowlock_table *t;

@@ -36,24 +36,17 @@ static int ask_for_row(rowlock_table *t, const rowlock_value *key, enum rlk_row_
                        struct rlk_page *page)
 {
     struct rlk_shape shape = {.step = RLK_STEP_ROW_READ, .lock = lock};
-    const struct rlk_text *text = rlk_compose(t, &shape);
-    rowlock_value *values = text ? rlk_alloc(text->count * sizeof *values) : NULL;
-    if (!values)
-        return rlk_fail(t->db, ROWLOCK_ENOMEM, "out of memory");
-    for (size_t i = 0; i < text->count; i++)
-        values[i] = rlk_fit(&t->all[text->params[i].index], &key[text->params[i].index]);
+    struct rlk_asking asking = {.query = {.each = rlk_page_add, .context = page},
+                                .restart = rlk_page_restart};
+    if (!rlk_begin_asking(t, &shape, &asking))
+        return t->db->error.code;
+    for (size_t i = 0; i < asking.query.count; i++) {
+        size_t column = asking.params[i].index;
+        asking.values[i] = rlk_fit(&t->all[column], &key[column]);
+    }
     rlk_page_begin(page, t->keys + t->columns);
     page->most = 1;
-    struct rlk_asking asking = {.query = {.id = text->id,
-                                          .sql = text->sql,
-                                          .values = values,
-                                          .count = text->count,
-                                          .each = rlk_page_add,
-                                          .context = page},
-                                .restart = rlk_page_restart};
-    int result = rlk_ask_rows(t->db, &asking);
-    rlk_free(values);
-    return result;
+    return rlk_ask_rows(t->db, &asking);
 }
 
 /* A policy may let a session read a row that it may not lock. A plain read tells the two apart. It

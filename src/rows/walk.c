@@ -18,24 +18,14 @@ static int read_page(struct walk *w, enum rlk_step step, int64_t limit, rlk_cell
                      void (*restart)(void *context), void *context)
 {
     struct rlk_shape shape = {.step = step, .after = w->position.rows > 0};
-    const struct rlk_text *text = rlk_compose(w->t, &shape);
-    rowlock_value *values = text ? rlk_alloc((text->count + 1) * sizeof *values) : NULL;
-    if (!values)
-        return rlk_fail(w->db, ROWLOCK_ENOMEM, "out of memory");
-    for (size_t i = 0; i < text->count; i++)
-        values[i] = text->params[i].source == RLK_FROM_LIMIT
-                        ? rowlock_int(limit)
-                        : w->position.cells[text->params[i].index];
-    struct rlk_asking asking = {.query = {.id = text->id,
-                                          .sql = text->sql,
-                                          .values = values,
-                                          .count = text->count,
-                                          .each = each,
-                                          .context = context},
-                                .restart = restart};
-    int result = rlk_ask_rows(w->db, &asking);
-    rlk_free(values);
-    return result;
+    struct rlk_asking asking = {.query = {.each = each, .context = context}, .restart = restart};
+    if (!rlk_begin_asking(w->t, &shape, &asking))
+        return w->db->error.code;
+    for (size_t i = 0; i < asking.query.count; i++)
+        asking.values[i] = asking.params[i].source == RLK_FROM_LIMIT
+                               ? rowlock_int(limit)
+                               : w->position.cells[asking.params[i].index];
+    return rlk_ask_rows(w->db, &asking);
 }
 
 static int take_count(void *context, const rowlock_value *cells, size_t count)
@@ -121,13 +111,7 @@ static int end_values(struct walk *w)
 {
     if (w->values.texts.no_memory || w->values.failed != ROWLOCK_OK)
         return rlk_fail(w->db, ROWLOCK_ENOMEM, "out of memory");
-    for (size_t i = 0; i < w->values.rows * w->values.width; i++) {
-        rowlock_value *cell = &w->values.cells[i];
-        if (cell->text) {
-            cell->text = w->values.texts.text + cell->number;
-            cell->number = 0;
-        }
-    }
+    rlk_page_settle(&w->values);
     for (size_t i = 0; i < w->count; i++)
         w->changes[i].values = &w->values.cells[i * w->values.width];
     return ROWLOCK_OK;
@@ -161,6 +145,15 @@ static void tell_failed(struct walk *w)
     }
 }
 
+/* A page of keys has no versions. */
+static void add_key(struct walk *w, struct rlk_page *page, const rowlock_value *key)
+{
+    rowlock_value cells[w->t->keys + 1];
+    memcpy(cells, key, w->t->keys * sizeof *cells);
+    cells[w->t->keys] = rowlock_int(0);
+    rlk_page_add(page, cells, w->t->keys + 1);
+}
+
 /* Counts the outcome of each change in the report. Adds keys that met a conflict to the pending
  * ones. */
 static int sort_outcomes(struct walk *w, struct rlk_page *pending)
@@ -168,16 +161,12 @@ static int sort_outcomes(struct walk *w, struct rlk_page *pending)
     for (size_t i = 0; i < w->count; i++) {
         const rowlock_change *change = &w->changes[i];
         rowlock_row row = rlk_page_row(w->t, &w->rows, w->row_of[i]);
-        rowlock_value cells[w->t->keys + 1];
         w->report.written += change->result == ROWLOCK_OK;
         w->report.conflicts += change->result == ROWLOCK_STALE;
         if (change->result == ROWLOCK_GONE)
             note_failed(w, &row, ROWLOCK_GONE, "the row was deleted meanwhile");
-        if (change->result != ROWLOCK_STALE)
-            continue;
-        memcpy(cells, change->key, w->t->keys * sizeof *cells);
-        cells[w->t->keys] = rowlock_int(0);
-        rlk_page_add(pending, cells, w->t->keys + 1);
+        if (change->result == ROWLOCK_STALE)
+            add_key(w, pending, change->key);
     }
     return pending->failed ? rlk_fail(w->db, ROWLOCK_ENOMEM, "out of memory") : ROWLOCK_OK;
 }
@@ -270,12 +259,8 @@ static int read_late(struct writing *x)
 static int copy_pending(struct walk *w, const struct writing *x, struct rlk_page *out)
 {
     rlk_page_begin(out, w->t->keys);
-    for (size_t i = x->late ? x->to : 0; i < w->pending.rows; i++) {
-        rowlock_value cells[w->t->keys + 1];
-        memcpy(cells, &w->pending.cells[i * w->pending.width], w->t->keys * sizeof *cells);
-        cells[w->t->keys] = rowlock_int(0);
-        rlk_page_add(out, cells, w->t->keys + 1);
-    }
+    for (size_t i = x->late ? x->to : 0; i < w->pending.rows; i++)
+        add_key(w, out, &w->pending.cells[i * w->pending.width]);
     return out->failed ? rlk_fail(w->db, ROWLOCK_ENOMEM, "out of memory") : ROWLOCK_OK;
 }
 
@@ -333,12 +318,8 @@ static int move_on(struct writing *x)
     w->step++;
     if (x->late || w->rows.rows == 0)
         return ROWLOCK_OK;
-    rowlock_row last = rlk_page_row(w->t, &w->rows, w->rows.rows - 1);
-    rowlock_value cells[w->t->keys + 1];
-    memcpy(cells, last.key, w->t->keys * sizeof *cells);
-    cells[w->t->keys] = rowlock_int(0);
     rlk_page_begin(&w->position, w->t->keys);
-    rlk_page_add(&w->position, cells, w->t->keys + 1);
+    add_key(w, &w->position, rlk_page_row(w->t, &w->rows, w->rows.rows - 1).key);
     return rlk_page_end(w->t, &w->position);
 }
 
@@ -418,25 +399,29 @@ static int pause_here(struct walk *w)
     return ROWLOCK_OK;
 }
 
+/* Rows that were not written do not count. */
+static int do_chunk(struct writing *x)
+{
+    struct walk *w = x->w;
+    rowlock_walk_report before = w->report;
+    int result = x->late ? ROWLOCK_OK : compute(w);
+    if (result == ROWLOCK_OK)
+        result = write_chunk(x);
+    if (result != ROWLOCK_OK)
+        w->report = before;
+    w->report.total = before.total;
+    return result == ROWLOCK_OK ? pause_here(w) : result;
+}
+
 static int walk_chunks(struct walk *w)
 {
     int result = count_ahead(w);
-    int64_t total = w->report.total;
     while (result == ROWLOCK_OK) {
         struct writing x = {.w = w};
         result = read_rows(w);
         if (result != ROWLOCK_OK || w->rows.rows == 0)
             return result;
-        rowlock_walk_report before = w->report;
-        result = compute(w);
-        if (result == ROWLOCK_OK)
-            result = write_chunk(&x);
-        /* Rows that were not written do not count. */
-        if (result != ROWLOCK_OK)
-            w->report = before;
-        w->report.total = total;
-        if (result == ROWLOCK_OK)
-            result = pause_here(w);
+        result = do_chunk(&x);
     }
     return result;
 }
@@ -445,15 +430,9 @@ static int walk_late(struct walk *w)
 {
     int result = ROWLOCK_OK;
     while (result == ROWLOCK_OK && w->pending.rows > 0) {
-        rowlock_walk_report before = w->report;
         struct writing x = {.w = w, .late = true};
         x.to = w->pending.rows < LATE_CHUNK ? w->pending.rows : LATE_CHUNK;
-        result = write_chunk(&x);
-        if (result != ROWLOCK_OK)
-            w->report = before;
-        w->report.total = before.total;
-        if (result == ROWLOCK_OK)
-            result = pause_here(w);
+        result = do_chunk(&x);
     }
     return result;
 }

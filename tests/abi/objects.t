@@ -45,4 +45,12 @@ is "only wait.o sleeps" \
     "$(undefined '(sleep|usleep|nanosleep|clock_nanosleep)' "${core[@]}" "${drivers[@]}" |
         grep -v '/wait\.o:')" ""
 
+# only WHO PATTERN: the objects besides WHO that want a name of this pattern.
+only() { undefined "$2" "${core[@]}" "${drivers[@]}" | grep -v "/$1\.o:"; }
+clocks='(clock_gettime|gettimeofday|time|clock|ftime|timespec_get)'
+draws='(getrandom|getentropy|arc4random.*|s?rand(om)?(_r)?|[de]rand48|sqlite3_randomness|RAND_bytes)'
+is "only clock.o reads a clock" "$(only clock "$clocks")" ""
+is "only random.o draws random numbers" "$(only random "$draws")" ""
+is "only thread.o starts threads" "$(only thread pthread_create)" ""
+
 done_testing

@@ -214,7 +214,7 @@ static void test_sweep_defaults(void)
     script_reset();
     OWNED(db) rowlock_db *db = script_open(NULL);
     tap_is_int(rowlock_sweep(db, NULL, NULL), ROWLOCK_OK, "a sweep as it comes");
-    tap_is_int(script.sweep.batch, 500, "takes 500 rows at a time");
+    tap_is_int(script.sweep_batch, 500, "takes 500 rows at a time");
     script_always(OP_SWEEP, ANSWER(.rows = 5));
     script_calls();
     rowlock_sweep_options options = *OPTIONS(sweep, .batch = 5, .each = stop);

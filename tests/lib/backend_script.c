@@ -600,10 +600,7 @@ static void note_question(const struct rlk_query *query)
     case RLK_STEP_SWEEP:
     case RLK_STEP_SWEEP_QUIET:
     case RLK_STEP_EXPIRED:
-        script.sweep = (struct rlk_sweep){.older_us = number(query, "older"),
-                                          .batch = (int)number(query, "limit"),
-                                          .dry_run = query->step == RLK_STEP_EXPIRED,
-                                          .after.slot = number(query, "slot")};
+        script.sweep_batch = (int)number(query, "limit");
         break;
     case RLK_STEP_FOLD:
         script.fold.idle_us = number(query, "idle");

@@ -183,7 +183,7 @@ extern struct script {
     int64_t broken;
     int64_t renew_ttl_us;
     int64_t deadline_us;
-    struct rlk_sweep sweep;
+    int sweep_batch;
     struct {
         int64_t idle_us;
         int batch;

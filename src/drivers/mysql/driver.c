@@ -14,6 +14,118 @@
 
 #include <stdio.h>
 
+/* ---- transactions and savepoints of ours */
+
+static enum rlk_class begin_ours(struct conn *c, struct rlk_call *call)
+{
+    if (call->inside) {
+        call->inside = false;
+        return RLK_IN_TX;
+    }
+    enum rlk_class class = my_command(c, call, "START TRANSACTION");
+    c->ours = class == RLK_DONE;
+    c->lost = false;
+    return my_harmless(c, class);
+}
+
+static enum rlk_class roll_back(struct conn *c, struct rlk_call *call)
+{
+    enum rlk_class class = RLK_DONE;
+    if (my_in_transaction(c))
+        class = my_command(c, call, "ROLLBACK AND NO CHAIN NO RELEASE");
+    if (class == RLK_DONE) {
+        c->ours = c->lost = false;
+        my_end_leaving(c, call, false);
+    }
+    return my_harmless(c, class);
+}
+
+/* Our transaction is over before its COMMIT. If the server told us of a rollback, it changed
+ * nothing. Otherwise a statement of the caller ended it, and may have committed it. */
+static enum rlk_class end_lost(struct conn *c, struct rlk_call *call)
+{
+    bool rolled_back = c->lost;
+    enum rlk_class class = roll_back(c, call);
+    call->tx_over = true;
+    rlk_diag_set(call, 0, NULL,
+                 rolled_back ? "the server had rolled the transaction back"
+                             : "the transaction was ended by a statement of yours");
+    return class != RLK_DONE ? class : rolled_back ? RLK_CONTENTION : RLK_NO_TX;
+}
+
+/* The session's completion_type cannot start a new transaction or end the session. */
+static enum rlk_class commit(struct conn *c, struct rlk_call *call)
+{
+    enum rlk_class class = my_command(c, call, "COMMIT AND NO CHAIN NO RELEASE");
+    if (c->dead || (class != RLK_DONE && my_in_transaction(c)))
+        return class;
+    c->ours = c->lost = false;
+    my_end_leaving(c, call, class == RLK_DONE);
+    return class;
+}
+
+/* Each savepoint inside another has a name of its own. A second one of the same name would replace
+ * the first. */
+static enum rlk_class savepoint(struct conn *c, struct rlk_call *call, enum rlk_frame what)
+{
+    static const char *const verbs[] = {[RLK_SAVE] = "SAVEPOINT",
+                                        [RLK_KEEP] = "RELEASE SAVEPOINT",
+                                        [RLK_UNDO] = "ROLLBACK TO SAVEPOINT"};
+    char sql[60], keep[60];
+    if (!call->inside || my_is_over(c)) {
+        call->tx_over = call->inside;
+        return RLK_NO_TX;
+    }
+    int depth = what == RLK_SAVE ? c->saved + 1 : c->saved;
+    snprintf(sql, sizeof sql, "%s rowlock_%d", verbs[what], depth);
+    snprintf(keep, sizeof keep, "%s rowlock_%d", verbs[RLK_KEEP], depth);
+    enum rlk_class class = my_command(c, call, sql);
+    if (what == RLK_SAVE)
+        c->saved += class == RLK_DONE;
+    else if (c->saved > 0)
+        c->saved--;
+    if (class == RLK_DONE && what == RLK_UNDO)
+        class = my_command(c, call, keep);
+    if (class != RLK_SCHEMA)
+        return class;
+    /* A savepoint disappears only with its transaction. */
+    call->tx_over = true;
+    return RLK_NO_TX;
+}
+
+static enum rlk_class frame(void *conn, struct rlk_call *call, enum rlk_frame what)
+{
+    struct conn *c = conn;
+    enum rlk_class class = my_look(c, call);
+    if (class != RLK_DONE || what == RLK_LOOK)
+        return class;
+    if (what == RLK_BEGIN)
+        return begin_ours(c, call);
+    if (what != RLK_COMMIT && what != RLK_ROLLBACK)
+        return savepoint(c, call, what);
+    if (!c->ours)
+        return RLK_NO_TX;
+    if (what == RLK_ROLLBACK)
+        return roll_back(c, call);
+    return my_is_over(c) ? end_lost(c, call) : commit(c, call);
+}
+
+/* ---- statements */
+
+/* Sends one statement at a time. Sending several at once needs a setting that an adopted connection
+ * may not have. */
+static enum rlk_class script(void *conn, struct rlk_call *call, const char *sql)
+{
+    struct conn *c = conn;
+    enum rlk_class class = my_check_fit(c, call);
+    while (class == RLK_DONE && *sql) {
+        size_t length = rlk_statement_length(sql);
+        class = my_send(c, call, sql, length);
+        sql += length;
+    }
+    return class;
+}
+
 static enum rlk_class query(void *conn, struct rlk_call *call, struct rlk_query *q)
 {
     struct conn *c = conn;
@@ -38,6 +150,8 @@ static enum rlk_class query(void *conn, struct rlk_call *call, struct rlk_query 
         return my_run(c, call, q);
     }
 }
+
+/* ---- the driver */
 
 static void client(char *out, size_t cap)
 {
@@ -66,10 +180,10 @@ const struct rlk_driver rlk_driver_mysql = {
     .adopt = my_adopt,
     .use_in_thread = my_use_in_thread,
     .close = my_close,
-    .script = my_script,
+    .script = script,
     .facts = my_facts,
     .note = my_note,
     .await = my_await,
     .query = query,
-    .frame = my_frame,
+    .frame = frame,
 };

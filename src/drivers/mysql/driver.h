@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * What the files of the driver for MySQL and MariaDB share. Each file calls only those before it:
- * errors  send  cells  query  wakeup  frame  facts  tables  connect  driver */
+ * errors  send  cells  query  wakeup  facts  connect  driver */
 #ifndef RLK_BACKEND_MYSQL_H
 #define RLK_BACKEND_MYSQL_H
 
@@ -84,7 +84,7 @@ struct conn {
     bool several_write;
     /* a transaction was open when the step was sent */
     bool was_in_tx;
-    /* my_frame() has begun a transaction, and has not ended it */
+    /* frame() has begun a transaction, and has not ended it */
     bool ours;
     /* savepoints of ours, each inside the one before */
     int saved;
@@ -158,16 +158,10 @@ bool my_note(void *conn, struct rlk_call *call, enum rlk_news news,
 enum rlk_class my_await(void *conn, struct rlk_call *call, const struct rlk_request *request,
                         int wake, enum rlk_wakeup *out);
 
-/* frame.c */
-enum rlk_class my_frame(void *conn, struct rlk_call *call, enum rlk_frame what);
-
 /* facts.c */
 enum rlk_class my_check_writable(struct conn *c, struct rlk_call *call);
 enum rlk_class my_look_for_writers(struct conn *c, struct rlk_call *call);
 enum rlk_class my_facts(void *conn, struct rlk_call *call, struct rlk_facts *out);
-
-/* tables.c */
-enum rlk_class my_script(void *conn, struct rlk_call *call, const char *sql);
 
 /* connect.c */
 enum rlk_class my_open(void *conn, struct rlk_call *call, const struct rlk_target *target,

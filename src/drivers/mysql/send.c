@@ -48,8 +48,8 @@ enum rlk_class my_check_charset(const struct conn *c, struct rlk_call *call)
 }
 
 /* Is a transaction open? The client library knows the state after the last success. After a failure
- * we ask the server. On our own connection only my_frame() begins one. We count as inside until
- * my_frame() ends it, even if the server has rolled it back. */
+ * we ask the server. On our own connection only frame() begins one. We count as inside until
+ * frame() ends it, even if the server has rolled it back. */
 enum rlk_class my_look(struct conn *c, struct rlk_call *call)
 {
     c->dead = c->dead || my_hung_up(c);

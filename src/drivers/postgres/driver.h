@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * What the files of the PostgreSQL driver share. Each file calls only those before it:
- * errors  send  wakeup  query  connect  tables  driver
+ * errors  send  wakeup  query  connect  driver
  *
  * Outside a transaction each statement is a transaction of its own. On a direct connection a
  * statement is prepared at its first use, in the same round trip. A wide step is not prepared. A
@@ -114,9 +114,5 @@ enum rlk_class pg_open(void *conn, struct rlk_call *call, const struct rlk_targe
 enum rlk_class pg_adopt(void *conn, struct rlk_call *call, void *vendor,
                         const struct rlk_texts *texts, struct rlk_hello *hello);
 void pg_close(void *conn, bool in_child);
-
-/* tables.c */
-enum rlk_class pg_script(void *conn, struct rlk_call *call, const char *sql);
-enum rlk_class pg_facts(void *conn, struct rlk_call *call, struct rlk_facts *out);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * What the files of the SQLite driver share. Each file calls only those before it:
- * errors  wakeup  turn  send  connect  query  tables  driver */
+ * errors  wakeup  send  connect  query  driver */
 #ifndef LITE_DRIVER_H
 #define LITE_DRIVER_H
 
@@ -70,12 +70,7 @@ enum rlk_class lite_cannot_make(const char *path, struct rlk_call *call, int nat
 enum rlk_class lite_class_for_caller(struct rlk_call *call, enum rlk_class class);
 void lite_folder_of(const char *path, char out[PATH_ROOM]);
 
-/* wakeup.c: an address begins with @. It is an abstract one, which Linux alone has. */
-bool lite_bind(const char *address, int *out);
-/* Takes all datagrams that have come. */
-void lite_drain(int socket);
-/* Sends a datagram. False: no socket has this address. */
-bool lite_send_look(struct conn *conn, const char *address);
+/* wakeup.c */
 void lite_open_wakeup(struct conn *conn);
 void lite_close_wakeup(struct conn *conn);
 void lite_wake(struct conn *conn, const char *wakeup);
@@ -83,8 +78,6 @@ bool lite_note(void *state, struct rlk_call *call, enum rlk_news news,
                const struct rlk_request *request, int64_t number);
 enum rlk_class lite_await(void *state, struct rlk_call *call, const struct rlk_request *request,
                           int wake, enum rlk_wakeup *out);
-
-/* turn.c */
 void lite_name_turn(struct conn *conn);
 /* A pause of a client that waits for the file. waited_us: so far. */
 void lite_await_turn(struct conn *conn, int64_t waited_us);
@@ -117,10 +110,5 @@ void lite_close(void *state, bool in_child);
 
 /* query.c */
 enum rlk_class lite_query(void *state, struct rlk_call *call, struct rlk_query *query);
-enum rlk_class lite_frame(void *state, struct rlk_call *call, enum rlk_frame what);
-
-/* tables.c */
-enum rlk_class lite_script(void *state, struct rlk_call *call, const char *sql);
-enum rlk_class lite_facts(void *state, struct rlk_call *call, struct rlk_facts *out);
 
 #endif

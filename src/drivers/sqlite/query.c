@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The operations query and frame: steps, statements about the caller's own tables, transactions. */
+ * The operation query: steps, and statements about the caller's own tables. */
 #include "driver.h"
 
 #include <stdio.h>
@@ -161,7 +161,7 @@ static enum rlk_class run_step(struct conn *conn, struct rlk_call *call, struct 
     return framed ? run_framed(conn, call, query) : run_all(conn, call, query);
 }
 
-/* ---- the operations */
+/* ---- the operation */
 
 enum rlk_class lite_query(void *state, struct rlk_call *call, struct rlk_query *query)
 {
@@ -170,34 +170,5 @@ enum rlk_class lite_query(void *state, struct rlk_call *call, struct rlk_query *
     enum rlk_class class = theirs ? run_theirs(state, call, query) : run_step(state, call, query);
     if (class != RLK_DONE)
         query->changed = 0;
-    return class;
-}
-
-/* A COMMIT may fail, for example because of a reader. Then nothing has changed, and the transaction
- * is still open. */
-enum rlk_class lite_frame(void *state, struct rlk_call *call, enum rlk_frame what)
-{
-    struct conn *conn = state;
-    /* These are allowed in a file that was moved. */
-    bool gives_up = what == RLK_ROLLBACK || what == RLK_UNDO;
-    call->inside = conn->db && !sqlite3_get_autocommit(conn->db);
-    if (what == RLK_LOOK)
-        return RLK_DONE;
-    call->where = what == RLK_BEGIN ? RLK_OUTSIDE : RLK_INSIDE;
-    enum rlk_class class = lite_ready(conn, call, !gives_up);
-    if (class == RLK_DONE)
-        class = lite_send_frame(conn, call, what);
-    class = lite_class_for_caller(call, class);
-    if (what == RLK_BEGIN || what == RLK_COMMIT || what == RLK_ROLLBACK) {
-        for (int i = 0; what == RLK_COMMIT && class == RLK_DONE && i < conn->wakes; i++)
-            lite_wake(conn, conn->pending[i]);
-        conn->wakes = 0;
-        conn->framed = what == RLK_BEGIN && class == RLK_DONE;
-    }
-    if (class != RLK_DONE && what == RLK_COMMIT && call->inside) {
-        struct rlk_call unheard = *call;
-        lite_send_frame(conn, &unheard, RLK_ROLLBACK);
-        call->tx_over = true;
-    }
     return class;
 }
