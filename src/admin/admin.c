@@ -207,7 +207,7 @@ int rowlock_last_grant(rowlock_db *db, const char *name, int64_t *token, int64_t
     struct rlk_last last;
     result = rlk_last_grant(db, name, &last);
     if (result != ROWLOCK_OK || !last.found)
-        return rlk_leave(db, result != ROWLOCK_OK ? result : ROWLOCK_NONE);
+        return rlk_end_call(db, result != ROWLOCK_OK ? result : ROWLOCK_NONE);
     if (token)
         *token = last.token;
     if (granted_us)
@@ -349,7 +349,7 @@ int rowlock_break(rowlock_db *db, const char *name, int64_t if_token, rowlock_gr
     struct breaking b = {.name = name, .token = if_token};
     result = break_holder(db, &b);
     if (result != ROWLOCK_OK || !b.found)
-        return rlk_leave(db, result != ROWLOCK_OK ? result : ROWLOCK_NONE);
+        return rlk_end_call(db, result != ROWLOCK_OK ? result : ROWLOCK_NONE);
     if (broken) {
         rowlock_grant grant;
         rlk_grant_from_row(&grant, &b.broken);

@@ -303,5 +303,5 @@ int rowlock_check(rowlock_db *db, int (*each)(void *context, const rowlock_findi
     rlk_advise_denied(db, result);
     if (worst && result == ROWLOCK_OK)
         *worst = c.worst;
-    return rlk_leave(db, result);
+    return rlk_end_call(db, result);
 }

@@ -52,7 +52,7 @@ int rlk_inspect(rowlock_db *db, struct rlk_inspection *i)
     start_inspecting(i);
     int result = db->texts.sql[RLK_STEP_OBJECTS] ? rlk_ask(db, &ask) : ROWLOCK_OK;
     /* The database itself is missing, so no object has our names. */
-    return result == ROWLOCK_ESCHEMA && ask.rows == 0 ? rlk_leave(db, ROWLOCK_OK) : result;
+    return result == ROWLOCK_ESCHEMA && ask.rows == 0 ? rlk_end_call(db, ROWLOCK_OK) : result;
 }
 
 int rlk_refuse_objects(rowlock_db *db, int64_t version)

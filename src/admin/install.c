@@ -58,7 +58,7 @@ static int install(rowlock_db *db)
         (result = rlk_refuse_objects(db, RLK_LEVEL)) != ROWLOCK_OK)
         return result;
     result = rlk_look_anew(db);
-    return result == ROWLOCK_ESCHEMA ? fail_foreign(db) : rlk_leave(db, result);
+    return result == ROWLOCK_ESCHEMA ? fail_foreign(db) : rlk_end_call(db, result);
 }
 
 int rowlock_install(rowlock_db *db)

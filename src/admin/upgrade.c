@@ -407,5 +407,5 @@ int rowlock_upgrade(rowlock_db *db, const rowlock_upgrade_options *options)
     if ((result = rlk_refuse_objects(db, 0)) != ROWLOCK_OK ||
         (result = rlk_look_anew(db)) != ROWLOCK_OK)
         return result;
-    return rlk_leave(db, end_upgrade(db, &u, run_blocks(db, &u)));
+    return rlk_end_call(db, end_upgrade(db, &u, run_blocks(db, &u)));
 }

@@ -3,7 +3,7 @@
 #include "api/api.h"
 #include "lock/keeper.h"
 #include "pool/pool.h"
-#include "lock/queue.h"
+#include "lock/acquire.h"
 #include "quorum/quorum.h"
 #include "rows/rows.h"
 #include "core/ask.h"
@@ -35,7 +35,7 @@ void rlk_db_free(rowlock_db *db)
         release_pool(db->pool);
     if (db->quorum && !in_child)
         rlk_quorum_close(db->quorum);
-    rlk_wake_close(&db->waiting);
+    rlk_waiting_close(&db->waiting);
     rlk_texts_clear(&db->texts);
     rlk_witness_free(db);
     rlk_free(db->conn);

@@ -37,7 +37,7 @@ int rlk_db_new(rowlock_db **out, const rowlock_db_options *theirs, rowlock_db_op
         return result;
     if (options->pool)
         rlk_turn_open(&db->waiting);
-    if (rlk_random_seed(&db->seed) != 0 || (!options->pool && rlk_wake_open(&db->waiting) != 0))
+    if (rlk_random_seed(&db->seed) != 0 || (!options->pool && rlk_waiting_open(&db->waiting) != 0))
         return rlk_fail(db, ROWLOCK_ENOMEM, "no random numbers, or no file descriptors left");
     db->waiting.jitter = db->seed;
     db->statement_us = options->statement_timeout_ms * 1000;

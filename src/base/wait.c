@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Pauses that a cancel can end. No other file of the library waits for a time. How long they are:
- * pause.c, and lock/queue.c for a waiter. */
+ * pause.c, and lock/queueing.c for a waiter. */
 #include "base/wait.h"
 #include "base/base.h"
 #include "base/alarm.h"
@@ -26,7 +26,7 @@ int64_t rlk_wait_end(int64_t wait_ms)
     return endless ? INT64_MAX : now_us + wait_ms * 1000;
 }
 
-int rlk_wake_open(struct rlk_waiting *w)
+int rlk_waiting_open(struct rlk_waiting *w)
 {
     w->turn.alarm = -1;
     if (pipe2(w->wake, O_CLOEXEC | O_NONBLOCK) == 0)
@@ -52,7 +52,7 @@ bool rlk_turn_came(struct rlk_turn *turn)
     return sem_trywait(&turn->posted) == 0;
 }
 
-void rlk_wake_close(struct rlk_waiting *w)
+void rlk_waiting_close(struct rlk_waiting *w)
 {
     for (int i = 0; i < 2; i++)
         if (w->wake[i] >= 0)
@@ -65,7 +65,7 @@ void rlk_wake_close(struct rlk_waiting *w)
 
 /* write() to a pipe and sem_post() are safe in signal handlers and threads. A full pipe needs no
  * other byte. */
-void rlk_wake(struct rlk_waiting *w)
+void rlk_cancel_wait(struct rlk_waiting *w)
 {
     int saved = errno;
     if (w->wake[1] < 0) {

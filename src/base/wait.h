@@ -18,8 +18,8 @@ struct rlk_turn {
 
 /* What a handle waits with. */
 struct rlk_waiting {
-    /* A pipe: rlk_wake() writes to it, a wait reads from it. -1: there is none, and what follows
-     * stands in for it. A handle of a pool waits for no descriptor, so it needs none. */
+    /* A pipe: rlk_cancel_wait() writes to it, a wait reads from it. -1: there is none, and what
+     * follows stands in for it. A handle of a pool waits for no descriptor, so it needs none. */
     int wake[2];
     /* Posted when the handle may have something to do. */
     struct rlk_turn turn;
@@ -47,13 +47,13 @@ int64_t rlk_pause_away(struct rlk_waiting *w);
 /* When a wait of wait_ms that begins now ends, by rlk_now_us(). INT64_MAX: it has no end. */
 int64_t rlk_wait_end(int64_t wait_ms);
 /* Ends a wait as cancelled. A signal handler may call it. */
-void rlk_wake(struct rlk_waiting *w);
+void rlk_cancel_wait(struct rlk_waiting *w);
 /* Was a cancel pending? It is not any more. */
 bool rlk_take_cancel(struct rlk_waiting *w);
-int rlk_wake_open(struct rlk_waiting *w);
+int rlk_waiting_open(struct rlk_waiting *w);
 /* The same without a descriptor. */
 void rlk_turn_open(struct rlk_waiting *w);
-void rlk_wake_close(struct rlk_waiting *w);
+void rlk_waiting_close(struct rlk_waiting *w);
 void rlk_turn_init(struct rlk_turn *turn);
 /* Was it posted? */
 bool rlk_turn_came(struct rlk_turn *turn);

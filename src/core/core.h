@@ -184,10 +184,10 @@ struct rlk_ask {
 enum rlk_class rlk_send(rowlock_db *db, struct rlk_call *call, struct rlk_ask *ask);
 /* The parts of one attempt: before it, each row of its answer, and its end. counted: it has no
  * columns, so ask->changed is its whole answer. */
-void rlk_ask_begin(rowlock_db *db, struct rlk_ask *ask);
-int rlk_ask_take(struct rlk_ask *ask, const rowlock_value *cells, size_t count);
-enum rlk_class rlk_ask_end(rowlock_db *db, struct rlk_call *call, struct rlk_ask *ask,
-                           enum rlk_class class, bool counted);
+void rlk_query_begin(rowlock_db *db, struct rlk_ask *ask);
+int rlk_query_row(struct rlk_ask *ask, const rowlock_value *cells, size_t count);
+enum rlk_class rlk_query_end(rowlock_db *db, struct rlk_call *call, struct rlk_ask *ask,
+                             enum rlk_class class, bool counted);
 /* The step needs no other to follow. */
 static inline bool rlk_has_decided(const struct rlk_ask *ask)
 {

@@ -164,7 +164,7 @@ int rlk_enter_open(rowlock_db *db, const char *verb, const char *name, void *out
 /* After one of these, for a call that a handle of several databases does not do. */
 int rlk_need_database(rowlock_db *db, int entered);
 /* Ends a call that may return something else than the last rlk_fail(). Returns the result. */
-int rlk_leave(rowlock_db *db, int result);
+int rlk_end_call(rowlock_db *db, int result);
 /* The number of a new request. */
 int64_t rlk_next_number(rowlock_db *db);
 

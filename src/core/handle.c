@@ -48,13 +48,13 @@ int rlk_need_database(rowlock_db *db, int entered)
     return rlk_fail(db, ROWLOCK_EUNSUPPORTED, "%s", db->port->only_locks);
 }
 
-int rlk_leave(rowlock_db *db, int result)
+int rlk_end_call(rowlock_db *db, int result)
 {
     rlk_error_end(&db->error, result);
     return result;
 }
 
-/* For results that rlk_leave() has set. A busy try is fast, so it formats no text. */
+/* For results that rlk_end_call() has set. A busy try is fast, so it formats no text. */
 static const char *text_of(int result)
 {
     switch (result) {
@@ -117,7 +117,7 @@ void rowlock_cancel(rowlock_db *db)
     /* A forked child shares the pipe with its parent. */
     if (!db || db->tag != RLK_DB_TAG || db->pid != getpid())
         return;
-    rlk_wake(&db->waiting);
+    rlk_cancel_wait(&db->waiting);
 }
 
 /* The handle's random seed and a count. Two numbers of one handle differ. Those of two handles are

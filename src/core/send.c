@@ -14,7 +14,7 @@ static void arrange(const struct rlk_texts *texts, enum rlk_step step, const row
                                                    : given[order->from[i]];
 }
 
-int rlk_ask_take(struct rlk_ask *ask, const rowlock_value *cells, size_t count)
+int rlk_query_row(struct rlk_ask *ask, const rowlock_value *cells, size_t count)
 {
     ask->rows++;
     ask->misfit = !rlk_cells_fit(rlk_steps[ask->step].columns, cells, count);
@@ -26,7 +26,7 @@ int rlk_ask_take(struct rlk_ask *ask, const rowlock_value *cells, size_t count)
 
 static int take_row(void *context, const rowlock_value *cells, size_t count)
 {
-    return rlk_ask_take(context, cells, count);
+    return rlk_query_row(context, cells, count);
 }
 
 static bool rows_fit(char rows, uint64_t count)
@@ -36,7 +36,7 @@ static bool rows_fit(char rows, uint64_t count)
     return rows == '*' || (count <= 1 && (rows == '?' || count == 1));
 }
 
-void rlk_ask_begin(rowlock_db *db, struct rlk_ask *ask)
+void rlk_query_begin(rowlock_db *db, struct rlk_ask *ask)
 {
     if (ask->restart)
         ask->restart(ask->out);
@@ -46,8 +46,8 @@ void rlk_ask_begin(rowlock_db *db, struct rlk_ask *ask)
     db->stats.round_trips++;
 }
 
-enum rlk_class rlk_ask_end(rowlock_db *db, struct rlk_call *call, struct rlk_ask *ask,
-                           enum rlk_class class, bool counted)
+enum rlk_class rlk_query_end(rowlock_db *db, struct rlk_call *call, struct rlk_ask *ask,
+                             enum rlk_class class, bool counted)
 {
     const struct rlk_step_info *info = &rlk_steps[ask->step];
     db->takes_writes = db->takes_writes || (class == RLK_DONE && counted && ask->changed > 0);
@@ -75,11 +75,11 @@ static enum rlk_class send_step(rowlock_db *db, struct rlk_call *call, struct rl
                               .context = ask};
     if (!query.sql)
         return rlk_refuse(call, RLK_UNSUPPORTED, "this database has no such step");
-    rlk_ask_begin(db, ask);
+    rlk_query_begin(db, ask);
     arrange(&db->texts, ask->step, ask->in, values);
     enum rlk_class class = db->driver->query(db->conn, call, &query);
     ask->changed = query.changed;
-    return rlk_ask_end(db, call, ask, class, query.counted);
+    return rlk_query_end(db, call, ask, class, query.counted);
 }
 
 /* *decided: no other step need follow. */

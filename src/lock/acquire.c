@@ -3,7 +3,7 @@
  * queue.c says what a waiter does next; this file does it. */
 #include "base/options.h"
 #include "lock/keeper.h"
-#include "lock/queue.h"
+#include "lock/acquire.h"
 #include "core/port.h"
 
 #include <limits.h>
@@ -16,7 +16,7 @@ enum { MANY_MAX = 1000 };
 /* ---- the acts of a wait */
 
 /* If it is sent again after a lost answer, it keeps the ticket of the first attempt. */
-static void begin_ticket(struct rlk_queue *q, struct rlk_ask *ask)
+static void begin_ticket(struct rlk_queueing *q, struct rlk_ask *ask)
 {
     rowlock_db *db = q->a->db;
     *ask = (struct rlk_ask){.patient_until_us = q->a->until_us, .retryable_if_lost = true};
@@ -26,7 +26,7 @@ static void begin_ticket(struct rlk_queue *q, struct rlk_ask *ask)
     rlk_step_enqueue(ask, q->request, q->lease_us, &q->position);
 }
 
-static int end_ticket(struct rlk_queue *q, const struct rlk_ask *ask, int result)
+static int end_ticket(struct rlk_queueing *q, const struct rlk_ask *ask, int result)
 {
     if (result != ROWLOCK_OK)
         return ask->contended && !ask->was_uncertain ? ROWLOCK_BUSY : result;
@@ -34,21 +34,21 @@ static int end_ticket(struct rlk_queue *q, const struct rlk_ask *ask, int result
     return ROWLOCK_OK;
 }
 
-static void begin_cycle(struct rlk_queue *q, struct rlk_ask *ask)
+static void begin_cycle(struct rlk_queueing *q, struct rlk_ask *ask)
 {
     *ask = (struct rlk_ask){.patient_until_us = q->a->until_us};
     q->cycle = (struct rlk_cycle){0};
     rlk_step_cycle(ask, q->request, &q->cycle);
 }
 
-static int end_cycle(struct rlk_queue *q, int result)
+static int end_cycle(struct rlk_queueing *q, int result)
 {
     if (result != ROWLOCK_OK || !q->cycle.found)
         return result;
     return rlk_fail(q->a->db, ROWLOCK_DEADLOCK, "this wait would never end: %s", q->cycle.words);
 }
 
-void rlk_act_begin(struct rlk_queue *q, enum rlk_act act, struct rlk_ask *ask)
+void rlk_act_begin(struct rlk_queueing *q, enum rlk_act act, struct rlk_ask *ask)
 {
     if (act == RLK_TAKE_TICKET)
         begin_ticket(q, ask);
@@ -56,19 +56,19 @@ void rlk_act_begin(struct rlk_queue *q, enum rlk_act act, struct rlk_ask *ask)
         begin_cycle(q, ask);
 }
 
-void rlk_act_end(struct rlk_queue *q, enum rlk_act act, const struct rlk_ask *ask, int result)
+void rlk_act_end(struct rlk_queueing *q, enum rlk_act act, const struct rlk_ask *ask, int result)
 {
     q->result = act == RLK_TAKE_TICKET ? end_ticket(q, ask, result) : end_cycle(q, result);
 }
 
-void rlk_forget_place(struct rlk_queue *q)
+void rlk_forget_place(struct rlk_queueing *q)
 {
     q->request->ticket = 0;
     q->a->db->standing = NULL;
     q->lock = NULL;
 }
 
-static enum rlk_wakeup listen(struct rlk_queue *q, int *losses)
+static enum rlk_wakeup listen(struct rlk_queueing *q, int *losses)
 {
     rowlock_db *db = q->a->db;
     struct rlk_call call = {.deadline_us = q->wait_until_us};
@@ -91,12 +91,12 @@ static enum rlk_wakeup listen(struct rlk_queue *q, int *losses)
 
 static int wait_in_queue(struct rlk_acquiring *a)
 {
-    struct rlk_queue q;
+    struct rlk_queueing q;
     struct rlk_ask ask;
     int losses = 0;
-    rlk_queue_begin(&q, a, rlk_now_us());
+    rlk_queueing_begin(&q, a, rlk_now_us());
     for (;;) {
-        enum rlk_act act = rlk_queue_next(&q, rlk_now_us());
+        enum rlk_act act = rlk_queueing_next(&q, rlk_now_us());
         switch (act) {
         case RLK_TAKE_TICKET:
         case RLK_LOOK_FOR_CYCLE:
@@ -201,11 +201,11 @@ static int acquire_all(struct rlk_acquiring *a)
     struct rlk_waiting *waiting = &a->db->waiting;
     bool waits = a->options.wait_ms != 0;
     if (waits && rlk_take_cancel(waiting))
-        return rlk_leave(a->db, ROWLOCK_CANCELLED);
+        return rlk_end_call(a->db, ROWLOCK_CANCELLED);
     int result = try_and_wait(a);
     if (waits && !waiting->longer)
         rlk_take_cancel(waiting);
-    return rlk_leave(a->db, result);
+    return rlk_end_call(a->db, result);
 }
 
 static int acquire_one(rowlock_lock *lock, const rowlock_acquire_options *options)
@@ -244,7 +244,7 @@ static int enter_again(rowlock_lock *lock, const rowlock_acquire_options *option
         result = rlk_renew(lock, lock->deadline.ttl_us, 0);
     if (result == ROWLOCK_OK || result == ROWLOCK_LAPSED)
         lock->depth++;
-    return rlk_leave(lock->db, result);
+    return rlk_end_call(lock->db, result);
 }
 
 int rlk_check_unattached(rowlock_lock *lock)

@@ -167,7 +167,7 @@ int rowlock_renew(rowlock_lock *lock, int64_t ttl_ms)
         return result;
     if (ttl_ms != 0 && (result = rlk_check_ttl(&lock->db->error, ttl_ms)) != ROWLOCK_OK)
         return result;
-    return rlk_leave(lock->db, rlk_renew(lock, ttl_ms ? ttl_ms * 1000 : lease_ttl(lock), 0));
+    return rlk_end_call(lock->db, rlk_renew(lock, ttl_ms ? ttl_ms * 1000 : lease_ttl(lock), 0));
 }
 
 int rowlock_verify(rowlock_lock *lock)
@@ -185,7 +185,7 @@ int rowlock_verify(rowlock_lock *lock)
     lock->slot_known = true;
     lock->unproven = false;
     bool lapsed = verified.expires_us <= verified.now_us;
-    return rlk_leave(lock->db, lapsed ? ROWLOCK_LAPSED : ROWLOCK_OK);
+    return rlk_end_call(lock->db, lapsed ? ROWLOCK_LAPSED : ROWLOCK_OK);
 }
 
 /* A database may report no change if the note was the same before. The grant may also be gone. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Closing a lock: it ends a started acquire, and releases what the lock holds. */
 #include "lock/keeper.h"
-#include "lock/queue.h"
+#include "lock/acquire.h"
 
 #include <unistd.h>
 

@@ -5,7 +5,7 @@
 #include "base/alarm.h"
 #include "base/options.h"
 #include "base/thread.h"
-#include "lock/queue.h"
+#include "lock/acquire.h"
 #include "core/port.h"
 
 #include <rowlock/async.h>

@@ -6,7 +6,7 @@
 #include "core/pending.h"
 #include "core/port.h"
 #include "lock/keeper.h"
-#include "lock/queue.h"
+#include "lock/acquire.h"
 
 /* What is under way. */
 enum at { LEAVING, TRYING, FRESHENING, RENEWING, ACTING, LISTENING, PAUSING, OVER };
@@ -25,7 +25,7 @@ struct rlk_stepped {
     rowlock_error why;
     /* From the first BUSY try on. */
     bool queuing;
-    struct rlk_queue queue;
+    struct rlk_queueing queue;
     enum rlk_act act;
     int64_t queued_us;
     /* As the pool has said when the wait for a wake-up began. */
@@ -50,7 +50,7 @@ static void end(struct rlk_stepped *s, int result)
     }
     if (result == ROWLOCK_OK && s->lock->depth == 1)
         rlk_entry_start(s->lock);
-    s->result = rlk_leave(db, result);
+    s->result = rlk_end_call(db, result);
 }
 
 static void begin_try(struct rlk_stepped *s)
@@ -107,7 +107,7 @@ static void leave(struct rlk_stepped *s)
 /* The next act of the wait. */
 static void go_on(struct rlk_stepped *s)
 {
-    s->act = rlk_queue_next(&s->queue, rlk_now_us());
+    s->act = rlk_queueing_next(&s->queue, rlk_now_us());
     switch (s->act) {
     case RLK_TAKE_TICKET:
     case RLK_LOOK_FOR_CYCLE:
@@ -139,7 +139,7 @@ static void end_try(struct rlk_stepped *s, int result)
     if (begins) {
         s->queuing = true;
         s->queued_us = rlk_now_us();
-        rlk_queue_begin(&s->queue, &s->a, s->queued_us);
+        rlk_queueing_begin(&s->queue, &s->a, s->queued_us);
     }
     if (!s->queuing) {
         end(s, result);
@@ -195,7 +195,7 @@ static void take_answer(struct rlk_stepped *s)
 static bool listen(struct rlk_stepped *s, int64_t now_us)
 {
     rowlock_db *db = s->a.db;
-    struct rlk_queue *q = &s->queue;
+    struct rlk_queueing *q = &s->queue;
     struct rlk_call call = {.deadline_us = now_us};
     db->port->await(db, &call, q->request, &q->wakeup);
     bool promoted = s->behind && !db->waiting.behind;
@@ -207,7 +207,7 @@ static bool listen(struct rlk_stepped *s, int64_t now_us)
 
 static bool pause(struct rlk_stepped *s, int64_t now_us)
 {
-    struct rlk_queue *q = &s->queue;
+    struct rlk_queueing *q = &s->queue;
     bool cancelled = rlk_take_cancel(&s->a.db->waiting);
     if (!cancelled && now_us < q->wait_until_us)
         return false;

@@ -129,7 +129,7 @@ int rowlock_tx_acquire(rowlock_lock *lock, rowlock_db *tx, const rowlock_acquire
     if (result == ROWLOCK_MISMATCH)
         rlk_fail(tx, result, "%s", lock->db->error.text);
     if (result != ROWLOCK_OK)
-        return rlk_leave(tx, result);
+        return rlk_end_call(tx, result);
     rlk_take_grant(lock, &grant.row, ask.sent_us, o.margin_ms * 1000);
     lock->unproven = true;
     return ROWLOCK_OK;

@@ -34,10 +34,10 @@ static void take(rowlock_pool *pool, struct rlk_pooled *conn)
     pool->busy++;
 }
 
-/* From one state to another. A slot that its handle has given up stays so. */
-static bool change(struct rlk_slot *slot, int from, int to)
+/* From one state to another. A parcel that its handle has given up stays so. */
+static bool change(struct rlk_parcel *parcel, int from, int to)
 {
-    return atomic_compare_exchange_strong(&slot->state, &from, to);
+    return atomic_compare_exchange_strong(&parcel->state, &from, to);
 }
 
 static bool gives_way(enum rlk_step kind)
@@ -47,47 +47,47 @@ static bool gives_way(enum rlk_step kind)
 
 /* In a long queue, tickets alone could keep all connections busy. Releases and tries go before
  * them, so that the queue moves. */
-static void add(rowlock_pool *pool, struct rlk_slot *slot)
+static void add(rowlock_pool *pool, struct rlk_parcel *parcel)
 {
-    slot->number = pool->numbers++ + (gives_way(slot->kind) ? OVERTAKERS : 0);
-    slot->next = NULL;
-    *pool->line[slot->kind].end = slot;
-    pool->line[slot->kind].end = &slot->next;
+    parcel->number = pool->numbers++ + (gives_way(parcel->kind) ? OVERTAKERS : 0);
+    parcel->next = NULL;
+    *pool->line[parcel->kind].end = parcel;
+    pool->line[parcel->kind].end = &parcel->next;
 }
 
-static void remove_slot(rowlock_pool *pool, struct rlk_slot *slot)
+static void remove_slot(rowlock_pool *pool, struct rlk_parcel *parcel)
 {
-    struct rlk_slot **at = &pool->line[slot->kind].first;
-    while (*at != slot)
+    struct rlk_parcel **at = &pool->line[parcel->kind].first;
+    while (*at != parcel)
         at = &(*at)->next;
-    *at = slot->next;
+    *at = parcel->next;
     if (!*at)
-        pool->line[slot->kind].end = at;
-    slot->state = RLK_SLOT_FREE;
+        pool->line[parcel->kind].end = at;
+    parcel->state = RLK_PARCEL_FREE;
 }
 
-static struct rlk_slot *first_in_line(rowlock_pool *pool)
+static struct rlk_parcel *first_in_line(rowlock_pool *pool)
 {
-    struct rlk_slot *first = NULL;
+    struct rlk_parcel *first = NULL;
     for (int kind = 0; kind < RLK_STEP_COUNT; kind++) {
-        struct rlk_slot *slot = pool->line[kind].first;
-        if (slot && (!first || slot->number < first->number))
-            first = slot;
+        struct rlk_parcel *parcel = pool->line[kind].first;
+        if (parcel && (!first || parcel->number < first->number))
+            first = parcel;
     }
     return first;
 }
 
-/* Takes slots of one kind, in their order. */
-static struct rlk_slot *take_batch(rowlock_pool *pool, enum rlk_step kind)
+/* Takes parcels of one kind, in their order. */
+static struct rlk_parcel *take_batch(rowlock_pool *pool, enum rlk_step kind)
 {
-    struct rlk_slot *first = pool->line[kind].first, *last = first;
+    struct rlk_parcel *first = pool->line[kind].first, *last = first;
     size_t most = kind == RLK_STEP_NONE ? 1 : pool->batch;
     if (gives_way(kind) && most > TICKETS_MOST)
         most = TICKETS_MOST;
-    change(last, RLK_SLOT_WAITS, RLK_SLOT_TAKEN);
+    change(last, RLK_PARCEL_WAITS, RLK_PARCEL_TAKEN);
     for (size_t n = 1; n < most && last->next; n++) {
         last = last->next;
-        change(last, RLK_SLOT_WAITS, RLK_SLOT_TAKEN);
+        change(last, RLK_PARCEL_WAITS, RLK_PARCEL_TAKEN);
     }
     pool->line[kind].first = last->next;
     if (!last->next)
@@ -96,19 +96,19 @@ static struct rlk_slot *take_batch(rowlock_pool *pool, enum rlk_step kind)
     return first;
 }
 
-static void answer(struct rlk_slot *slot)
+static void answer(struct rlk_parcel *parcel)
 {
-    if (atomic_exchange(&slot->state, RLK_SLOT_ANSWERED) == RLK_SLOT_ABANDONED)
-        rlk_slot_free(slot);
+    if (atomic_exchange(&parcel->state, RLK_PARCEL_ANSWERED) == RLK_PARCEL_ABANDONED)
+        rlk_parcel_free(parcel);
     else
-        rlk_turn_post(&slot->answered);
+        rlk_turn_post(&parcel->answered);
 }
 
-/* What a free connection does next: the slots for its thread. NULL: it is idle, or a caller has
+/* What a free connection does next: the parcels for its thread. NULL: it is idle, or a caller has
  * it. */
-static struct rlk_slot *next_work(rowlock_pool *pool, struct rlk_pooled *conn)
+static struct rlk_parcel *next_work(rowlock_pool *pool, struct rlk_pooled *conn)
 {
-    struct rlk_slot *first = first_in_line(pool);
+    struct rlk_parcel *first = first_in_line(pool);
     if (!first || pool->busy > pool->most) {
         conn->busy = false;
         pool->busy--;
@@ -177,87 +177,88 @@ void rlk_line_unframe(rowlock_pool *pool)
 }
 
 /* If a connection became free meanwhile, it is taken at once. */
-void rlk_line_enter(rowlock_pool *pool, struct rlk_slot *slot)
+void rlk_line_enter(rowlock_pool *pool, struct rlk_parcel *parcel)
 {
     pthread_mutex_lock(&pool->mutex);
     struct rlk_pooled *conn = idle_connection(pool);
     if (conn)
         take(pool, conn);
-    slot->state = RLK_SLOT_WAITS;
-    add(pool, slot);
+    parcel->state = RLK_PARCEL_WAITS;
+    add(pool, parcel);
     /* It need not wait for what others have waited for in vain. */
-    if (pool->away && slot->worth_until_us > slot->deadline_us)
-        slot->deadline_us = 0;
+    if (pool->away && parcel->worth_until_us > parcel->deadline_us)
+        parcel->deadline_us = 0;
     pthread_mutex_unlock(&pool->mutex);
     if (conn)
         rlk_line_give(pool, conn);
 }
 
-/* Its deadline has passed. Returns whether the slot was answered after all. If it was not,
+/* Its deadline has passed. Returns whether the parcel was answered after all. If it was not,
  * *abandoned says whether the pool goes on with it and will free it. */
-static bool give_up(rowlock_pool *pool, struct rlk_slot *slot, bool *abandoned)
+static bool give_up(rowlock_pool *pool, struct rlk_parcel *parcel, bool *abandoned)
 {
     pthread_mutex_lock(&pool->mutex);
-    bool later = slot->worth_until_us > slot->deadline_us;
-    bool removed = slot->state == RLK_SLOT_WAITS && !later;
+    bool later = parcel->worth_until_us > parcel->deadline_us;
+    bool removed = parcel->state == RLK_PARCEL_WAITS && !later;
     if (removed)
-        remove_slot(pool, slot);
+        remove_slot(pool, parcel);
     else
-        *abandoned = change(slot, RLK_SLOT_TAKEN, RLK_SLOT_ABANDONED) ||
-                     change(slot, RLK_SLOT_WAITS, RLK_SLOT_ABANDONED);
+        *abandoned = change(parcel, RLK_PARCEL_TAKEN, RLK_PARCEL_ABANDONED) ||
+                     change(parcel, RLK_PARCEL_WAITS, RLK_PARCEL_ABANDONED);
     pool->away = pool->away || (*abandoned && later);
     pthread_mutex_unlock(&pool->mutex);
     if (!removed && !*abandoned)
-        while (sem_wait(&slot->answered.posted) != 0)
+        while (sem_wait(&parcel->answered.posted) != 0)
             ;
     return !removed && !*abandoned;
 }
 
-static bool wait_in_line(rowlock_pool *pool, struct rlk_slot *slot, bool *abandoned)
+static bool wait_in_line(rowlock_pool *pool, struct rlk_parcel *parcel, bool *abandoned)
 {
     *abandoned = false;
-    rlk_line_enter(pool, slot);
-    return rlk_wait_turn(&slot->answered, slot->deadline_us) || give_up(pool, slot, abandoned);
+    rlk_line_enter(pool, parcel);
+    return rlk_wait_turn(&parcel->answered, parcel->deadline_us) ||
+           give_up(pool, parcel, abandoned);
 }
 
-static enum rlk_class end_in_line(struct rlk_slot *slot, bool answered, bool abandoned)
+static enum rlk_class end_in_line(struct rlk_parcel *parcel, bool answered, bool abandoned)
 {
     if (answered)
-        slot->state = RLK_SLOT_FREE;
-    return answered ? slot->class : abandoned ? RLK_UNCERTAIN : RLK_CONTENTION;
+        parcel->state = RLK_PARCEL_FREE;
+    return answered ? parcel->class : abandoned ? RLK_UNCERTAIN : RLK_CONTENTION;
 }
 
 struct rlk_pooled *rlk_line_wait(rowlock_pool *pool, int64_t deadline_us)
 {
-    struct rlk_slot slot = {.kind = RLK_STEP_NONE, .deadline_us = deadline_us};
+    struct rlk_parcel parcel = {.kind = RLK_STEP_NONE, .deadline_us = deadline_us};
     struct rlk_pooled *conn = rlk_line_idle(pool);
     bool abandoned;
     if (conn)
         return conn;
-    rlk_turn_init(&slot.answered);
-    conn = wait_in_line(pool, &slot, &abandoned) ? slot.got : NULL;
-    sem_destroy(&slot.answered.posted);
+    rlk_turn_init(&parcel.answered);
+    conn = wait_in_line(pool, &parcel, &abandoned) ? parcel.got : NULL;
+    sem_destroy(&parcel.answered.posted);
     return conn;
 }
 
-enum rlk_class rlk_line_send(rowlock_pool *pool, struct rlk_slot *slot, bool *abandoned)
+enum rlk_class rlk_line_send(rowlock_pool *pool, struct rlk_parcel *parcel, bool *abandoned)
 {
-    bool answered = wait_in_line(pool, slot, abandoned);
-    return end_in_line(slot, answered, *abandoned);
+    bool answered = wait_in_line(pool, parcel, abandoned);
+    return end_in_line(parcel, answered, *abandoned);
 }
 
-/* The mutex: the thread that has answered is through with the slot. */
-bool rlk_line_take(rowlock_pool *pool, struct rlk_slot *slot, enum rlk_class *class,
+/* The mutex: the thread that has answered is through with the parcel. */
+bool rlk_line_take(rowlock_pool *pool, struct rlk_parcel *parcel, enum rlk_class *class,
                    bool *abandoned)
 {
     pthread_mutex_lock(&pool->mutex);
-    bool answered = rlk_turn_came(&slot->answered);
+    bool answered = rlk_turn_came(&parcel->answered);
     pthread_mutex_unlock(&pool->mutex);
     *abandoned = false;
-    if (!answered && rlk_now_us() < slot->deadline_us)
+    if (!answered && rlk_now_us() < parcel->deadline_us)
         return false;
-    answered = answered || give_up(pool, slot, abandoned);
-    *class = end_in_line(slot, answered, *abandoned);
+    answered = answered || give_up(pool, parcel, abandoned);
+    *class = end_in_line(parcel, answered, *abandoned);
     return true;
 }
 
@@ -265,62 +266,62 @@ bool rlk_line_take(rowlock_pool *pool, struct rlk_slot *slot, enum rlk_class *cl
 
 /* A handle that does not block may be closed once it has seen the answer. It locks the mutex for
  * that, so it waits for this post. */
-static void answer_unlocked(rowlock_pool *pool, struct rlk_slot *slot)
+static void answer_unlocked(rowlock_pool *pool, struct rlk_parcel *parcel)
 {
-    bool stepped = slot->answered.alarm >= 0;
+    bool stepped = parcel->answered.alarm >= 0;
     if (stepped)
         pthread_mutex_lock(&pool->mutex);
-    answer(slot);
+    answer(parcel);
     if (stepped)
         pthread_mutex_unlock(&pool->mutex);
 }
 
-static bool is_worth_again(const struct rlk_slot *slot)
+static bool is_worth_again(const struct rlk_parcel *parcel)
 {
-    return rlk_is_away(slot->class) && slot->worth_until_us > slot->deadline_us &&
-           slot->worth_until_us > rlk_now_us();
+    return rlk_is_away(parcel->class) && parcel->worth_until_us > parcel->deadline_us &&
+           parcel->worth_until_us > rlk_now_us();
 }
 
-/* Puts slots in line again. Once the last handle is closed, all that is left is given up. */
-static void send_again(struct rlk_pooled *conn, struct rlk_slot *first)
+/* Puts parcels in line again. Once the last handle is closed, all that is left is given up. */
+static void send_again(struct rlk_pooled *conn, struct rlk_parcel *first)
 {
     rowlock_pool *pool = conn->pool;
     rlk_wait_plain(AGAIN_US);
     pthread_mutex_lock(&pool->mutex);
     while (first) {
-        struct rlk_slot *slot = first;
-        first = slot->next;
-        slot->again = true;
-        change(slot, RLK_SLOT_TAKEN, RLK_SLOT_WAITS);
-        add(pool, slot);
+        struct rlk_parcel *parcel = first;
+        first = parcel->next;
+        parcel->again = true;
+        change(parcel, RLK_PARCEL_TAKEN, RLK_PARCEL_WAITS);
+        add(pool, parcel);
     }
     while (conn->stop && (first = first_in_line(pool))) {
         remove_slot(pool, first);
-        rlk_slot_free(first);
+        rlk_parcel_free(first);
     }
     pthread_mutex_unlock(&pool->mutex);
 }
 
-static bool is_answered(const struct rlk_slot *slot)
+static bool is_answered(const struct rlk_parcel *parcel)
 {
-    return slot->step && !rlk_is_away(slot->class);
+    return parcel->step && !rlk_is_away(parcel->class);
 }
 
 /* Returns whether the server has answered. */
-static bool send_all(struct rlk_pooled *conn, struct rlk_slot *first)
+static bool send_all(struct rlk_pooled *conn, struct rlk_parcel *first)
 {
-    struct rlk_slot *again = NULL;
+    struct rlk_parcel *again = NULL;
     rlk_batch_run(conn, first);
     bool answered = is_answered(first);
     while (first) {
-        struct rlk_slot *slot = first;
-        first = slot->next;
-        if (!is_worth_again(slot)) {
-            answer_unlocked(conn->pool, slot);
+        struct rlk_parcel *parcel = first;
+        first = parcel->next;
+        if (!is_worth_again(parcel)) {
+            answer_unlocked(conn->pool, parcel);
             continue;
         }
-        slot->next = again;
-        again = slot;
+        parcel->next = again;
+        again = parcel;
     }
     if (again)
         send_again(conn, again);
@@ -336,7 +337,7 @@ static void *work(void *context)
         while (sem_wait(&conn->go) != 0)
             ;
         pthread_mutex_lock(&pool->mutex);
-        struct rlk_slot *first = conn->work;
+        struct rlk_parcel *first = conn->work;
         conn->work = NULL;
         stop = conn->stop;
         while (first) {

@@ -113,7 +113,7 @@ void rlk_listener_close(rowlock_pool *pool)
     pthread_mutex_lock(&pool->mutex);
     pool->listener.stop = true;
     pthread_mutex_unlock(&pool->mutex);
-    rlk_wake(&pool->listener.db->waiting);
+    rlk_cancel_wait(&pool->listener.db->waiting);
     pthread_join(pool->listener.thread, NULL);
     pool->listener.has_thread = false;
 }

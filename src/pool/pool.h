@@ -29,30 +29,30 @@
 enum { RLK_ADDRESS = 64 };
 
 enum {
-    RLK_SLOT_VALUES = RLK_MANY_COLUMNS,
+    RLK_PARCEL_VALUES = RLK_MANY_COLUMNS,
     /* Texts of a step's values: at most five of RLK_TEXT_MAX, and an address. */
-    RLK_SLOT_TEXTS = 6 * (RLK_TEXT_MAX + 1)
+    RLK_PARCEL_TEXTS = 6 * (RLK_TEXT_MAX + 1)
 };
 
 enum rlk_slot_state {
     /* Nothing is under way. */
-    RLK_SLOT_FREE,
+    RLK_PARCEL_FREE,
     /* In line. */
-    RLK_SLOT_WAITS,
+    RLK_PARCEL_WAITS,
     /* A connection has it. */
-    RLK_SLOT_TAKEN,
+    RLK_PARCEL_TAKEN,
     /* The answer is there, or the connection. */
-    RLK_SLOT_ANSWERED,
+    RLK_PARCEL_ANSWERED,
     /* Its handle has given up. The thread that answers frees it. */
-    RLK_SLOT_ABANDONED
+    RLK_PARCEL_ABANDONED
 };
 
 /* One step of one handle. It has copies of all values, since its handle may give up before the
  * answer comes. */
-struct rlk_slot {
-    struct rlk_slot *next;
+struct rlk_parcel {
+    struct rlk_parcel *next;
     atomic_int state;
-    /* Posted with RLK_SLOT_ANSWERED. */
+    /* Posted with RLK_PARCEL_ANSWERED. */
     struct rlk_turn answered;
     enum rlk_step step;
     /* The step for many handles that does it. NONE: it goes alone. */
@@ -68,9 +68,9 @@ struct rlk_slot {
     bool again;
     /* As in rlk_ask: the name whose first waiter may get its turn by this step. */
     bool wakes;
-    rowlock_value given[RLK_SLOT_VALUES];
+    rowlock_value given[RLK_PARCEL_VALUES];
     size_t given_count;
-    char texts[RLK_SLOT_TEXTS];
+    char texts[RLK_PARCEL_TEXTS];
     /* The answer. */
     enum rlk_class class;
     struct rlk_call call;
@@ -94,7 +94,7 @@ struct rlk_pooled {
     bool has_thread;
     /* Posted when there is work, or the thread must end. */
     sem_t go;
-    struct rlk_slot *work;
+    struct rlk_parcel *work;
     bool stop;
 };
 
@@ -133,9 +133,9 @@ struct rowlock_pool {
     size_t framed, busy, most;
     /* What may be sent later was not answered. */
     bool away;
-    /* The slots in line, by their kind. */
+    /* The parcels in line, by their kind. */
     struct {
-        struct rlk_slot *first, **end;
+        struct rlk_parcel *first, **end;
     } line[RLK_STEP_COUNT];
     uint64_t numbers;
     /* The connection that hears wake-ups, and its address. "": none reach it. */
@@ -161,31 +161,32 @@ struct rlk_pooled *rlk_line_wait(rowlock_pool *pool, int64_t deadline_us);
 /* A transaction takes a connection. False: the last one must stay free for steps. */
 bool rlk_line_frame(rowlock_pool *pool);
 void rlk_line_unframe(rowlock_pool *pool);
-/* Puts a slot in line, and waits for its answer until its deadline. */
-enum rlk_class rlk_line_send(rowlock_pool *pool, struct rlk_slot *slot, bool *abandoned);
+/* Puts a parcel in line, and waits for its answer until its deadline. */
+enum rlk_class rlk_line_send(rowlock_pool *pool, struct rlk_parcel *parcel, bool *abandoned);
 /* The same in two halves. The second returns false while there is no answer before the deadline. */
-void rlk_line_enter(rowlock_pool *pool, struct rlk_slot *slot);
-bool rlk_line_take(rowlock_pool *pool, struct rlk_slot *slot, enum rlk_class *class,
+void rlk_line_enter(rowlock_pool *pool, struct rlk_parcel *parcel);
+bool rlk_line_take(rowlock_pool *pool, struct rlk_parcel *parcel, enum rlk_class *class,
                    bool *abandoned);
 bool rlk_line_start_threads(rowlock_pool *pool);
 void rlk_line_stop_threads(rowlock_pool *pool);
 
-/* batch.c: the slots of one kind in one statement. Fills in their answers. */
-void rlk_batch_run(struct rlk_pooled *conn, struct rlk_slot *first);
+/* batch.c: the parcels of one kind in one statement. Fills in their answers. */
+void rlk_batch_run(struct rlk_pooled *conn, struct rlk_parcel *first);
 /* Sends what is asked on a connection of the pool. It connects first, if that is needed. */
 enum rlk_class rlk_pool_run(struct rlk_pooled *conn, struct rlk_call *call, struct rlk_ask *ask);
 
-/* slot.c */
-struct rlk_slot *rlk_slot_new(void);
-void rlk_slot_free(struct rlk_slot *slot);
-/* Copies a step into the slot. kind: the step for many that does it; NONE: it goes alone. wakeup:
+/* parcel.c */
+struct rlk_parcel *rlk_parcel_new(void);
+void rlk_parcel_free(struct rlk_parcel *parcel);
+/* Copies a step into the parcel. kind: the step for many that does it; NONE: it goes alone. wakeup:
  * the value that the driver gives; NULL: none. False: its values have no room. */
-bool rlk_slot_fill(struct rlk_slot *slot, const struct rlk_call *call, const struct rlk_ask *ask,
-                   enum rlk_step kind, const char *wakeup);
+bool rlk_parcel_fill(struct rlk_parcel *parcel, const struct rlk_call *call,
+                     const struct rlk_ask *ask, enum rlk_step kind, const char *wakeup);
 /* Copies a row of the answer. */
-int rlk_slot_take_row(struct rlk_slot *slot, const rowlock_value *cells, size_t count);
-/* Gives the answer to the step that the slot was filled from. */
-enum rlk_class rlk_slot_answer(struct rlk_slot *slot, struct rlk_call *call, struct rlk_ask *ask);
+int rlk_parcel_take_row(struct rlk_parcel *parcel, const rowlock_value *cells, size_t count);
+/* Gives the answer to the step that the parcel was filled from. */
+enum rlk_class rlk_parcel_answer(struct rlk_parcel *parcel, struct rlk_call *call,
+                                 struct rlk_ask *ask);
 
 /* waiters.c: all with pool->mutex locked, except the last two. */
 void rlk_waiter_begin(rowlock_pool *pool, struct rlk_pool_waiter *w,

@@ -12,8 +12,8 @@ struct handle {
     struct rlk_waiting *waiting;
     /* A transaction that frame() began has this connection. NULL: there is none. */
     struct rlk_pooled *framed;
-    /* A handle that gives up leaves its slot behind, and needs another. */
-    struct rlk_slot *slot, *spare;
+    /* A handle that gives up leaves its parcel behind, and needs another. */
+    struct rlk_parcel *parcel, *spare;
     /* The last ticket has an address. */
     bool hears;
     struct rlk_pool_waiter waiter;
@@ -32,8 +32,8 @@ static enum rlk_class pool_open(rowlock_db *db, struct rlk_call *call, struct rl
     h->waiting = h->waiter.waiting = &db->waiting;
     hello->takes_writes = h->pool->takes_writes;
     hello->looked = h->pool->texts.identity[0] != '\0';
-    h->slot = rlk_slot_new();
-    return h->slot ? RLK_DONE : RLK_NOMEM;
+    h->parcel = rlk_parcel_new();
+    return h->parcel ? RLK_DONE : RLK_NOMEM;
 }
 
 /* ---- a connection for one call */
@@ -116,12 +116,12 @@ static enum rlk_class fill_slot(struct handle *h, struct rlk_call *call, const s
                                 enum rlk_step kind)
 {
     char address[RLK_ADDRESS] = "";
-    if (!h->spare && !(h->spare = rlk_slot_new()))
+    if (!h->spare && !(h->spare = rlk_parcel_new()))
         return RLK_NOMEM;
     if (rlk_has_own(ask->step))
         rlk_listener_address(h->pool, address);
     h->hears = address[0] != '\0';
-    if (!rlk_slot_fill(h->slot, call, ask, kind, kind ? address : NULL))
+    if (!rlk_parcel_fill(h->parcel, call, ask, kind, kind ? address : NULL))
         return rlk_refuse(call, RLK_INVALID, "a text is too long");
     return RLK_DONE;
 }
@@ -130,18 +130,18 @@ static enum rlk_class take_slot(struct handle *h, struct rlk_call *call, struct 
                                 enum rlk_class class, bool abandoned)
 {
     if (abandoned) {
-        h->slot = h->spare;
+        h->parcel = h->spare;
         h->spare = NULL;
         if (call->worth_until_us > call->deadline_us)
             return leave_to_pool(ask);
         call->late = true;
         return rlk_refuse(call, RLK_UNCERTAIN, "no answer came in time");
     }
-    if (class == RLK_CONTENTION && h->slot->class == RLK_UNSENT)
+    if (class == RLK_CONTENTION && h->parcel->class == RLK_UNSENT)
         return none_free(call);
-    if (h->slot->again && class == RLK_DONE)
+    if (h->parcel->again && class == RLK_DONE)
         return leave_to_pool(ask);
-    return rlk_slot_answer(h->slot, call, ask);
+    return rlk_parcel_answer(h->parcel, call, ask);
 }
 
 static enum rlk_class send_in_line(struct handle *h, struct rlk_call *call, struct rlk_ask *ask,
@@ -151,7 +151,7 @@ static enum rlk_class send_in_line(struct handle *h, struct rlk_call *call, stru
     enum rlk_class class = fill_slot(h, call, ask, kind);
     if (class != RLK_DONE)
         return class;
-    class = rlk_line_send(h->pool, h->slot, &abandoned);
+    class = rlk_line_send(h->pool, h->parcel, &abandoned);
     return take_slot(h, call, ask, class, abandoned);
 }
 
@@ -176,8 +176,8 @@ static bool must_give_up(const struct handle *h, const struct rlk_call *call)
                                     left_us + SECOND_US < h->pool->connections->db->statement_us);
 }
 
-/* A slot has room for one row. */
-static bool has_slot(const struct handle *h, const struct rlk_call *call, enum rlk_step step)
+/* A parcel has room for one row. */
+static bool fits_parcel(const struct handle *h, const struct rlk_call *call, enum rlk_step step)
 {
     char rows = rlk_steps[step].rows;
     return rlk_needs_tables(step) && (rows == '?' || rows == '1') && !rlk_has_own(step) &&
@@ -185,20 +185,20 @@ static bool has_slot(const struct handle *h, const struct rlk_call *call, enum r
 }
 
 /* A connection is always left to handles that need not wait for a row. */
-static bool may_block_all(const struct handle *h, enum rlk_step step)
+static bool keeps_last_free(const struct handle *h, enum rlk_step step)
 {
     return (rlk_steps[step].is & RLK_BLOCKS) && h->pool->real->packing != RLK_SINGLY &&
            !rlk_line_has_idle(h->pool);
 }
 
-static enum rlk_class send_as_batch(struct handle *h, struct rlk_pooled *conn,
+static enum rlk_class send_skipping(struct handle *h, struct rlk_pooled *conn,
                                     struct rlk_call *call, struct rlk_ask *ask)
 {
-    if (!rlk_slot_fill(h->slot, call, ask, rlk_many_of(ask->step), ""))
+    if (!rlk_parcel_fill(h->parcel, call, ask, rlk_many_of(ask->step), ""))
         return rlk_refuse(call, RLK_INVALID, "a text is too long");
-    h->slot->next = NULL;
-    rlk_batch_run(conn, h->slot);
-    return rlk_slot_answer(h->slot, call, ask);
+    h->parcel->next = NULL;
+    rlk_batch_run(conn, h->parcel);
+    return rlk_parcel_answer(h->parcel, call, ask);
 }
 
 static enum rlk_class send_step(struct handle *h, struct rlk_call *call, struct rlk_ask *ask)
@@ -208,12 +208,12 @@ static enum rlk_class send_step(struct handle *h, struct rlk_call *call, struct 
     /* The driver would give a ticket the address of its own connection. */
     bool at_once = kind && !gives_up && !rlk_has_own(ask->step);
     struct rlk_pooled *conn = at_once ? rlk_line_idle(h->pool) : NULL;
-    if (!conn && (kind || (gives_up && has_slot(h, call, ask->step))))
+    if (!conn && (kind || (gives_up && fits_parcel(h, call, ask->step))))
         return send_in_line(h, call, ask, kind);
     if (!conn)
         return run_alone(h, call, ask);
-    enum rlk_class class = may_block_all(h, ask->step) ? send_as_batch(h, conn, call, ask)
-                                                       : run_on(h, conn, call, ask);
+    enum rlk_class class = keeps_last_free(h, ask->step) ? send_skipping(h, conn, call, ask)
+                                                         : run_on(h, conn, call, ask);
     rlk_line_give(h->pool, conn);
     return class;
 }
@@ -236,9 +236,9 @@ static enum rlk_class ask_steps(rowlock_db *db, struct rlk_call *call, struct rl
         return class;
     struct rlk_ask *first = ask->first;
     ask->first = NULL;
-    rlk_ask_begin(db, ask);
+    rlk_query_begin(db, ask);
     class = wake_next(h, ask, send_step(h, call, ask));
-    class = rlk_ask_end(db, call, ask, class, false);
+    class = rlk_query_end(db, call, ask, class, false);
     ask->first = first;
     *decided = rlk_has_decided(ask);
     return class;
@@ -264,12 +264,12 @@ static enum rlk_class pool_ask(rowlock_db *db, struct rlk_call *call, struct rlk
 static enum rlk_class pool_hand_in(rowlock_db *db, struct rlk_call *call, struct rlk_ask *step)
 {
     struct handle *h = handle_of(db);
-    rlk_ask_begin(db, step);
+    rlk_query_begin(db, step);
     enum rlk_class class = fill_slot(h, call, step, kind_of(h, call, step->step));
     if (class != RLK_DONE)
         return class;
-    h->slot->answered.alarm = h->waiting->turn.alarm;
-    rlk_line_enter(h->pool, h->slot);
+    h->parcel->answered.alarm = h->waiting->turn.alarm;
+    rlk_line_enter(h->pool, h->parcel);
     return RLK_DONE;
 }
 
@@ -278,10 +278,10 @@ static bool pool_take(rowlock_db *db, struct rlk_call *call, struct rlk_ask *ste
 {
     struct handle *h = handle_of(db);
     bool abandoned;
-    if (!rlk_line_take(h->pool, h->slot, class, &abandoned))
+    if (!rlk_line_take(h->pool, h->parcel, class, &abandoned))
         return false;
     *class = wake_next(h, step, take_slot(h, call, step, *class, abandoned));
-    *class = rlk_ask_end(db, call, step, *class, false);
+    *class = rlk_query_end(db, call, step, *class, false);
     return true;
 }
 
@@ -391,9 +391,9 @@ static void pool_close(rowlock_db *db, bool in_child)
         rlk_waiter_end(h->pool, &h->waiter);
         pthread_mutex_unlock(&h->pool->mutex);
     }
-    rlk_slot_free(h->slot);
-    rlk_slot_free(h->spare);
-    h->slot = h->spare = NULL;
+    rlk_parcel_free(h->parcel);
+    rlk_parcel_free(h->spare);
+    h->parcel = h->spare = NULL;
 }
 
 const struct rlk_port rlk_pool_port = {.state_size = sizeof(struct handle),

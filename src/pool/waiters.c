@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The handles of a pool that wait for a lock. A step of the same pool that may let the first of
- * them in wakes it. What other programs do is seen by looking (lock/queue.c). */
+ * them in wakes it. What other programs do is seen by looking (lock/queueing.c). */
 #include "pool/pool.h"
 
 #include <string.h>

@@ -19,7 +19,7 @@ static int take_answer(void *out, const rowlock_value *cells, size_t count)
 {
     struct rlk_answer *answer = out;
     if (answer->forward)
-        return rlk_ask_take(answer->forward, cells, count);
+        return rlk_query_row(answer->forward, cells, count);
     if (!answer->has_row && !rlk_copies_take(&answer->row, cells, count))
         answer->class = RLK_NOMEM;
     answer->has_row = true;

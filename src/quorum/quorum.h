@@ -150,7 +150,7 @@ enum rlk_class rlk_quorum_ask(struct rlk_quorum *quorum, struct rlk_call *call,
 static inline enum rlk_class rlk_quorum_give(struct rlk_ask *ask, const rowlock_value *cells,
                                              size_t count)
 {
-    return rlk_ask_take(ask, cells, count) < 0 ? RLK_MISFIT : RLK_DONE;
+    return rlk_query_row(ask, cells, count) < 0 ? RLK_MISFIT : RLK_DONE;
 }
 
 #endif

@@ -166,10 +166,10 @@ static enum rlk_class quorum_ask(rowlock_db *db, struct rlk_call *call, struct r
                    ? rlk_refuse(call, RLK_UNSUPPORTED, "%s", only_locks)
                    : RLK_DONE;
     if (!ask->run)
-        rlk_ask_begin(db, ask);
+        rlk_query_begin(db, ask);
     enum rlk_class class = ask_step(db->conn, call, ask);
     if (!ask->run)
-        class = rlk_ask_end(db, call, ask, class, false);
+        class = rlk_query_end(db, call, ask, class, false);
     return class == RLK_DONE ? rlk_judge(call, ask, rlk_has_decided(ask)) : class;
 }
 

@@ -475,7 +475,7 @@ int rlk_change(rowlock_table *t, enum rlk_op op, rowlock_change *changes, size_t
     rlk_free(b.order);
     rlk_free(b.kinds);
     rlk_free(b.marks);
-    return rlk_leave(t->db, result);
+    return rlk_end_call(t->db, result);
 }
 
 /* The program was compiled with a header in which the struct has another size: copies of what both

@@ -157,7 +157,7 @@ int rowlock_once_claim(rowlock_db *db, const char *key, const rowlock_once_optio
         *out = once;
     else
         rowlock_once_close(once);
-    return rlk_leave(db, result);
+    return rlk_end_call(db, result);
 }
 
 /* ---- afterwards */
@@ -353,5 +353,5 @@ int rowlock_once_forget(rowlock_db *db, const char *key)
     struct rlk_ask ask = {.step = RLK_STEP_ONCE_FORGET, .in = {rowlock_text(key)}};
     result = rlk_ask_ours(db, &ask);
     bool gone = ask.changed > 0 || ask.was_uncertain;
-    return rlk_leave(db, result == ROWLOCK_OK && !gone ? ROWLOCK_NONE : result);
+    return rlk_end_call(db, result == ROWLOCK_OK && !gone ? ROWLOCK_NONE : result);
 }

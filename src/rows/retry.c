@@ -157,5 +157,5 @@ int rowlock_retry(rowlock_db *db, int (*attempt)(void *context, const rowlock_at
     db->error.transaction_over = 0;
     if (report)
         rlk_give_struct(report, &r.report, sizeof r.report);
-    return rlk_leave(db, result);
+    return rlk_end_call(db, result);
 }

@@ -533,5 +533,5 @@ int rowlock_walk(rowlock_table *t, const char *name,
     w.db->error = error;
     if (report)
         rlk_give_struct(report, &w.report, sizeof w.report);
-    return rlk_leave(w.db, result);
+    return rlk_end_call(w.db, result);
 }

@@ -20,9 +20,9 @@ limits='
     routine            60     60
     wide                0      0
     public_functions   75     86
-    source          28000  34000
-    cli              6500   7900
-    tests           50000  63700
+    source          28000  33500
+    cli              6500   7500
+    tests           50000  63200
     architecture      450    450
     changelog          80     80
     makefile          500    500

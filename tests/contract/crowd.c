@@ -3,7 +3,7 @@
  * Several clients that want one lock; see crowd.h. The promises to them are in the files of the
  * subjects. */
 #include "crowd.h"
-#include "lock/queue.h"
+#include "lock/queueing.h"
 
 /* ---- guests */
 

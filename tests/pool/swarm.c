@@ -150,7 +150,7 @@ int pool_in_line(rowlock_pool *pool)
     int count = 0;
     pthread_mutex_lock(&pool->mutex);
     for (int kind = 0; kind < RLK_STEP_COUNT; kind++)
-        for (const struct rlk_slot *slot = pool->line[kind].first; slot; slot = slot->next)
+        for (const struct rlk_parcel *slot = pool->line[kind].first; slot; slot = slot->next)
             count++;
     pthread_mutex_unlock(&pool->mutex);
     return count;

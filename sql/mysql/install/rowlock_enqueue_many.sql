@@ -2,7 +2,7 @@
 -- batch for one name are in the order of the batch. Removes tickets whose leases are over.
 --
 -- Each waiter asks again and again, so the cost must not grow with the queue. Only a request
--- without a ticket looks through it: the answer to its first sending may be lost. At most 256
+-- without a ticket looks through it: the answer to its first attempt may be lost. At most 256
 -- tickets are counted.
 --
 -- A ticket that another transaction has locked keeps its lease. Only its own request and a sweep

@@ -14,7 +14,7 @@ BEGIN
     IF pg_catalog.current_setting('synchronous_standby_names') = '' THEN
         PERFORM pg_catalog.set_config('synchronous_commit', 'off', true);
     END IF;
-    -- Without p_ticket it looks through the queue: the answer to the first sending may be lost.
+    -- Without p_ticket it looks through the queue: the answer to the first attempt may be lost.
     SELECT w.ticket INTO v_ticket FROM rowlock_waiters w
      WHERE w.name = p_name AND w.ticket >= p_ticket AND w.request = p_request
      ORDER BY w.ticket LIMIT 1;

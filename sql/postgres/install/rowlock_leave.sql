@@ -7,7 +7,7 @@ DECLARE
     v_ticket bigint;
     v_wakeup text;
 BEGIN
-    -- A request has two tickets if its second sending did not see the first one in flight.
+    -- A request has two tickets if its second attempt did not see the first one in flight.
     WITH gone AS (DELETE FROM rowlock_waiters w WHERE w.name = p_name AND w.request = p_request
                   RETURNING w.ticket, w.wakeup)
     SELECT g.ticket, g.wakeup INTO v_ticket, v_wakeup FROM gone g ORDER BY g.ticket LIMIT 1;

@@ -1,20 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Acquiring, with a wait in the queue if the caller allows it. */
-#ifndef RLK_QUEUE_H
-#define RLK_QUEUE_H
+ * What a waiter does next. A machine: it waits for nothing, reads no clock, and sends nothing. It
+ * begins after a BUSY try. Its caller does what it says, notes how that ended, and asks again. */
+#ifndef RLK_QUEUEING_H
+#define RLK_QUEUEING_H
 
 #include "lock/try.h"
 
-/* acquire.c */
-int rlk_acquire(rowlock_lock *lock, const rowlock_acquire_options *options);
-/* Its parts, for an acquire that does not block (stepped.c). */
-int rlk_check_unattached(rowlock_lock *lock);
-int rlk_check_reentry(rowlock_lock *lock, const rowlock_acquire_options *options);
-/* The wait's end, the keeper's entries, the requests. */
-int rlk_acquire_begin(struct rlk_acquiring *a);
-
-/* queue.c: a machine. It begins after a BUSY try. rlk_queue_next() says what to do next. Its
- * caller does that, notes how it ended, and asks again. */
 enum rlk_act {
     /* Takes or renews the ticket for q->request, with a lease of q->lease_us. Ends with q->result
      * and q->position. BUSY: it was not possible for now. */
@@ -33,7 +24,7 @@ enum rlk_act {
     /* q->result is TIMEOUT, CANCELLED, DEADLOCK, or what a try or a ticket ended with. */
     RLK_STOP
 };
-struct rlk_queue {
+struct rlk_queueing {
     struct rlk_acquiring *a;
     /* The lock in whose queue we are. NULL: in none. */
     rowlock_lock *lock;
@@ -72,33 +63,10 @@ struct rlk_queue {
     /* Consecutive looks at a row that another transaction was changing. */
     int settling;
 };
-void rlk_queue_begin(struct rlk_queue *q, struct rlk_acquiring *a, int64_t now_us);
-enum rlk_act rlk_queue_next(struct rlk_queue *q, int64_t now_us);
-/* acquire.c: the ask of TAKE_TICKET or LOOK_FOR_CYCLE, and what its result means. */
-void rlk_act_begin(struct rlk_queue *q, enum rlk_act act, struct rlk_ask *ask);
-void rlk_act_end(struct rlk_queue *q, enum rlk_act act, const struct rlk_ask *ask, int result);
-/* The ticket of LEAVE was given back, or stays until its lease ends. */
-void rlk_forget_place(struct rlk_queue *q);
+void rlk_queueing_begin(struct rlk_queueing *q, struct rlk_acquiring *a, int64_t now_us);
+enum rlk_act rlk_queueing_next(struct rlk_queueing *q, int64_t now_us);
 /* Tests set the pause between two polls. If it is very long, only a wake-up ends a wait. 0: the
  * pause is computed. */
 extern int64_t rlk_poll_pause_us;
-
-/* stepped.c: an acquire that rowlock_acquire_step() drives, for a handle whose driver does not
- * block. It never moves. */
-struct rlk_stepped;
-/* NULL: no memory, or no alarm. */
-struct rlk_stepped *rlk_stepped_new(rowlock_lock *lock, const rowlock_acquire_options *options);
-/* Goes on. True: it has ended with *result. */
-bool rlk_stepped_go(struct rlk_stepped *s, int *result);
-
-/* start.c */
-/* Cancels a started acquire, and waits for its thread. */
-void rlk_started_stop(rowlock_db *db);
-/* The same for a lock that is being closed. It drops the result too. */
-void rlk_started_end(rowlock_lock *lock);
-
-/* lock_close.c */
-/* The lock or its rowlock_db is being closed: gives back what the lock has, and unlinks it. */
-void rlk_lock_abandon(rowlock_lock *lock);
 
 #endif

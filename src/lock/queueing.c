@@ -10,7 +10,7 @@
  *      │                                              │         │
  *      └── BUSY ── LISTEN, PAUSE <──── nothing to see ┘         │
  *      └──────────────────────── BUSY <─────────────────────────┘ */
-#include "lock/queue.h"
+#include "lock/queueing.h"
 
 enum {
     /* With wake-ups, the first in the queue looks so often in case one was lost. */
@@ -37,14 +37,14 @@ int64_t rlk_poll_pause_us;
 /* What the machine has asked for, and waits for the end of. */
 enum at { BEGUN, LEFT, TICKETED, CYCLED, LISTENED, PAUSED, TRIED, OVER };
 
-static enum rlk_act go(struct rlk_queue *q, enum at at, enum rlk_act act)
+static enum rlk_act go(struct rlk_queueing *q, enum at at, enum rlk_act act)
 {
     q->at = at;
     return act;
 }
 
 /* A waiter that has become the first looks at once, since its wake-up may have been missed. */
-static void note_ahead(struct rlk_queue *q, int64_t ahead, int64_t now_us)
+static void note_ahead(struct rlk_queueing *q, int64_t ahead, int64_t now_us)
 {
     int64_t moved = q->ahead - ahead;
     if (moved > 0)
@@ -57,7 +57,7 @@ static void note_ahead(struct rlk_queue *q, int64_t ahead, int64_t now_us)
 }
 
 /* Handles that look in the same pool, this one among them. 0: it has no pool. */
-static int64_t lookers(const struct rlk_queue *q)
+static int64_t lookers(const struct rlk_queueing *q)
 {
     return (int64_t)q->a->db->waiting.lookers;
 }
@@ -83,7 +83,7 @@ static int64_t between(int64_t low, int64_t value, int64_t high)
 /* Without wake-ups the first in the queue polls every wait/20 (5 to 250 ms). Others poll when half
  * the queue ahead should be gone. While the queue does not move, waiters poll less and less often,
  * those at the end least often. In a pool only its first looks, like the first in the queue. */
-static int64_t pause_unwoken(const struct rlk_queue *q, int64_t now_us)
+static int64_t pause_unwoken(const struct rlk_queueing *q, int64_t now_us)
 {
     int64_t stands_us = now_us - q->since_us;
     int64_t pause_us = between(FASTEST_US, stands_us / PATIENCE, SLOWEST_US);
@@ -96,7 +96,7 @@ static int64_t pause_unwoken(const struct rlk_queue *q, int64_t now_us)
 
 /* Adds or takes away up to a quarter, so that waiters that came together do not look together. In a
  * pool they do, the less often the more they are. */
-static int64_t moment_after(struct rlk_queue *q, int64_t now_us, int64_t pause_us)
+static int64_t moment_after(struct rlk_queueing *q, int64_t now_us, int64_t pause_us)
 {
     int64_t step_us =
         pause_us < SLOWEST_US ? least(lookers(q) * LOOKER_US, SLOWEST_US) : SLOWEST_US;
@@ -106,7 +106,7 @@ static int64_t moment_after(struct rlk_queue *q, int64_t now_us, int64_t pause_u
     return at_us > now_us ? at_us : at_us + step_us;
 }
 
-static int64_t look_at(struct rlk_queue *q, int64_t now_us)
+static int64_t look_at(struct rlk_queueing *q, int64_t now_us)
 {
     const struct rlk_grant *grant = &q->a->grants[q->a->which];
     int64_t pause_us = q->unwakeable ? pause_unwoken(q, now_us) : SAFETY_US * (1 + q->ahead);
@@ -122,7 +122,7 @@ static int64_t look_at(struct rlk_queue *q, int64_t now_us)
     return moment_after(q, now_us, pause_us);
 }
 
-static int64_t next_look(struct rlk_queue *q, int64_t now_us)
+static int64_t next_look(struct rlk_queueing *q, int64_t now_us)
 {
     const rowlock_lock *lock = q->lock;
     int64_t next_us = look_at(q, now_us);
@@ -136,17 +136,17 @@ static int64_t next_look(struct rlk_queue *q, int64_t now_us)
 /* ---- from one act to the next */
 
 /* Without a connection the ticket stays: the next connection gives it back. */
-static enum rlk_act end(struct rlk_queue *q, int result)
+static enum rlk_act end(struct rlk_queueing *q, int result)
 {
     q->result = result;
     bool leaves = q->lock && result != ROWLOCK_OK && (rlk_is_up(q->a->db) || q->interrupted);
     return go(q, OVER, leaves ? RLK_LEAVE : RLK_STOP);
 }
 
-static enum rlk_act after_listening(struct rlk_queue *q, enum rlk_wakeup wakeup, int64_t now_us);
+static enum rlk_act after_listening(struct rlk_queueing *q, enum rlk_wakeup wakeup, int64_t now_us);
 
 /* After taking a ticket we look at once: an earlier release could not wake us. */
-static enum rlk_act look_or_pause(struct rlk_queue *q, int64_t now_us)
+static enum rlk_act look_or_pause(struct rlk_queueing *q, int64_t now_us)
 {
     if (q->look) {
         q->look = false;
@@ -159,7 +159,7 @@ static enum rlk_act look_or_pause(struct rlk_queue *q, int64_t now_us)
 }
 
 /* Without a connection the result is not TIMEOUT, but the error of the ask that reconnects. */
-static enum rlk_act turn(struct rlk_queue *q, int64_t now_us)
+static enum rlk_act turn(struct rlk_queueing *q, int64_t now_us)
 {
     const struct rlk_acquiring *a = q->a;
     if (q->at != LEFT && now_us >= a->until_us && rlk_is_up(a->db))
@@ -179,7 +179,7 @@ static enum rlk_act turn(struct rlk_queue *q, int64_t now_us)
 
 /* Only a named owner can wait for itself. A random owner belongs to one handle, so it cannot hold
  * one lock and wait for another. */
-static enum rlk_act look_for_cycle(struct rlk_queue *q, int64_t now_us)
+static enum rlk_act look_for_cycle(struct rlk_queueing *q, int64_t now_us)
 {
     if (!q->a->db->owner[0] || now_us < q->check_us)
         return look_or_pause(q, now_us);
@@ -189,7 +189,7 @@ static enum rlk_act look_for_cycle(struct rlk_queue *q, int64_t now_us)
 
 /* BUSY: other transactions were changing the queue all the time. The wait goes on. Wake-ups before
  * this moment did not reach us. */
-static enum rlk_act note_ticket(struct rlk_queue *q, int64_t now_us)
+static enum rlk_act note_ticket(struct rlk_queueing *q, int64_t now_us)
 {
     const struct rlk_position *position = &q->position;
     if (q->result != ROWLOCK_OK) {
@@ -210,7 +210,7 @@ static enum rlk_act note_ticket(struct rlk_queue *q, int64_t now_us)
 }
 
 /* The connection was lost during the wait. The next ask reconnects and renews the ticket. */
-static void note_loss(struct rlk_queue *q)
+static void note_loss(struct rlk_queueing *q)
 {
     q->lost = false;
     q->renew_us = 0;
@@ -218,7 +218,7 @@ static void note_loss(struct rlk_queue *q)
 }
 
 /* Nothing has woken us, so the holder is likely to be there. */
-static enum rlk_act after_silence(struct rlk_queue *q, int64_t now_us)
+static enum rlk_act after_silence(struct rlk_queueing *q, int64_t now_us)
 {
     /* We are the first of our pool now, so the pause is another. */
     if (lookers(q) && now_us < q->wait_until_us) {
@@ -234,7 +234,7 @@ static enum rlk_act after_silence(struct rlk_queue *q, int64_t now_us)
 }
 
 /* Listening has ended so, or is of no use. */
-static enum rlk_act after_listening(struct rlk_queue *q, enum rlk_wakeup wakeup, int64_t now_us)
+static enum rlk_act after_listening(struct rlk_queueing *q, enum rlk_wakeup wakeup, int64_t now_us)
 {
     if (q->lost)
         note_loss(q);
@@ -254,7 +254,7 @@ static enum rlk_act after_listening(struct rlk_queue *q, enum rlk_wakeup wakeup,
     return go(q, PAUSED, RLK_PAUSE);
 }
 
-static enum rlk_act note_try(struct rlk_queue *q, int64_t now_us)
+static enum rlk_act note_try(struct rlk_queueing *q, int64_t now_us)
 {
     const struct rlk_grant *grant = &q->a->grants[q->a->which];
     if (q->result != ROWLOCK_BUSY)
@@ -271,12 +271,12 @@ static enum rlk_act note_try(struct rlk_queue *q, int64_t now_us)
     return turn(q, now_us);
 }
 
-void rlk_queue_begin(struct rlk_queue *q, struct rlk_acquiring *a, int64_t now_us)
+void rlk_queueing_begin(struct rlk_queueing *q, struct rlk_acquiring *a, int64_t now_us)
 {
-    *q = (struct rlk_queue){.a = a, .lease_us = a->options.ticket_ms * 1000, .since_us = now_us};
+    *q = (struct rlk_queueing){.a = a, .lease_us = a->options.ticket_ms * 1000, .since_us = now_us};
 }
 
-enum rlk_act rlk_queue_next(struct rlk_queue *q, int64_t now_us)
+enum rlk_act rlk_queueing_next(struct rlk_queueing *q, int64_t now_us)
 {
     switch ((enum at)q->at) {
     case BEGUN:
