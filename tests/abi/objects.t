@@ -13,10 +13,15 @@ undefined() {
         grep -E ": $pattern\$" || true
 }
 
-core=("$build"/src/{base,core,pool,quorum,lock,rows,api,admin}/*.o)
-shopt -s nullglob
-drivers=("$build"/src/drivers/*.o "$build"/src/drivers/*/*.o)
-shopt -u nullglob
+# objects_of FOLDER…: what is built of their files. Objects of files that are gone may still be there.
+objects_of() {
+    find "$@" -name '*.c' | while read -r file; do
+        object=$build/${file%.c}.o
+        [ ! -e "$object" ] || echo "$object"
+    done
+}
+mapfile -t core < <(objects_of src/{base,core,pool,quorum,lock,rows,api,admin})
+mapfile -t drivers < <(objects_of src/drivers)
 postgres='(PQ|pq|lo_)[A-Za-z]+'
 mysql='(mysql|mariadb|ma)_[a-z0-9_]+'
 sqlite='sqlite3_[a-z0-9_]+'
