@@ -181,7 +181,6 @@ static atomic_int joined;
 static int join_once(void *unused)
 {
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    (void)unused;
     if (rowlock_quorum_join(url_list((const char *const *)members.straight, MEMBERS).text, 0, NULL,
                             &err) == ROWLOCK_OK)
         joined++;
@@ -228,7 +227,6 @@ static atomic_int holders, together, turns;
  * one. */
 static int take_turns(void *argument)
 {
-    (void)argument;
     OWNED(db) rowlock_db *db = must_quorum(members.urls, MEMBERS, NULL);
     OWNED(lock) rowlock_lock *lock = must_lock(db, "together");
     for (int i = 0; i < 10 * much; i++) {

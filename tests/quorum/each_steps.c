@@ -83,7 +83,6 @@ static void test_lift(void)
 
 static int run(const struct raw *raw, const char *url)
 {
-    (void)raw;
     /* Tables of its own: other tests raise tokens. */
     OWNED(text) char *own = url_with(url, "rowlock_prefix=steps_");
     must_install(own);

@@ -117,7 +117,6 @@ static void test_debts(void)
 
 static int come_back(void *unused)
 {
-    (void)unused;
     (void)EVENTUALLY(rows_in(&m, 0) == 0);
     for (int i = 0; i < MEMBERS; i++)
         change(i, "UPDATE %stokens SET token = token + 1 WHERE name = 'again'");

@@ -92,26 +92,21 @@ static void unsupported(rowlock_db *db, int result, const char *advice, const ch
 
 static int write_nothing(void *context, const char *sql, size_t length)
 {
-    (void)context;
-    (void)sql;
     return length > 0;
 }
 
 static int find(void *count, const rowlock_finding *finding)
 {
-    (void)finding;
     return ++*(int *)count;
 }
 
 static int take_names(void *context, const rowlock_name_figures *figures)
 {
-    (void)context;
     return figures != NULL;
 }
 
 static int take_record(void *context, const rowlock_once_record *record)
 {
-    (void)context;
     return record != NULL;
 }
 
