@@ -25,6 +25,7 @@ CALL(request_is_positive, script.requests[0] > 0);
 static void never_reconnecting(void)
 {
     rowlock_db_options options = *OPTIONS(db, .reconnect_ms = -1);
+    story_end();
     script_reset();
     story.db = script_open(&options);
     story.lock = must_lock(story.db, "nightly");
@@ -208,6 +209,7 @@ static void test_deadline_after_an_outage(void)
 
 static void writing_opened(void)
 {
+    story_end();
     script_reset();
     script.takes_writes = true;
     story.db = script_open(NULL);
@@ -216,6 +218,7 @@ static void writing_opened(void)
 
 static void other_opened(void)
 {
+    story_end();
     script_reset();
     story.db = script_open(NULL);
     story.lock = must_lock(story.db, "nightly");
