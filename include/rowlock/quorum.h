@@ -9,9 +9,10 @@
  *                                  "postgresql://app@db3/ops", NULL, &db, &err);
  *
  * From there on a lock is what it is with one database: acquire, wait, renew, verify, release, a
- * keeper, tokens. Each member needs the tables of rowlock (`rowlock --url URL install`). All
- * programs must name the same members in the same order. docs/QUORUM.md says how to run it, and
- * when one replicated database is the better choice.
+ * keeper, tokens. Each member needs the tables of rowlock (`rowlock install`), and all must have
+ * joined (`rowlock quorum-join`, or rowlock_quorum_join()). All programs must name the same members
+ * in the same order. docs/QUORUM.md says how to run it, and when one replicated database is the
+ * better choice.
  *
  * WHAT IT PROMISES
  *

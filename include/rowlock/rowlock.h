@@ -64,7 +64,8 @@
  *                kind.
  *   Fork         A child of fork() inherits no lock: calls on the parent's handles return
  *                ROWLOCK_EMISUSE or find no grant. Closing one only frees its memory. The child
- *                must not open a SQLite file that its parent had open at the fork.
+ *                must not open a SQLite file that its parent had open at the fork, and none at all
+ *                if its parent had threads (keepers, pools): SQLite's memory may stay locked.
  */
 #ifndef ROWLOCK_ROWLOCK_H
 #define ROWLOCK_ROWLOCK_H
@@ -325,7 +326,8 @@ ROWLOCK_API const rowlock_error *rowlock_db_error(const rowlock_db *db);
  *   - A cancel that comes after a wait ends the next one, even before its first try. The library
  *     cannot tell for which of the two it was meant.
  *   - A signal handler may call it, and no other function.
- *   - During an outage the wait ends when the current attempt to connect has ended.
+ *   - During an outage the wait ends when the current attempt to connect, or the statement under
+ *     way, has ended.
  * Example      examples/pipeline.c
  */
 ROWLOCK_API void rowlock_cancel(rowlock_db *db);
@@ -402,9 +404,9 @@ typedef struct rowlock_acquire_options {
     const char *note;
 
     /* 1: the library renews the lease in the background, until the lock is released.
-     *   - A keeper does it, which all handles of this URL, or of this pool, share in the process.
-     *     The first acquire opens it: it connects, and starts a thread. If that fails, nothing was
-     *     acquired. The last of these handles closes it.
+     *   - A keeper does it, which all handles with this URL, schema and prefix, or of this pool,
+     *     share in the process. The first acquire opens it: it connects, within 5 s, and starts a
+     *     thread. If that fails, nothing was acquired. The last of these handles closes it.
      *   - 0, and no keeper: you call rowlock_renew().
      *   - A handle of an adopted connection has no URL. It needs options.keeper. */
     int keep;
@@ -449,7 +451,8 @@ typedef struct rowlock_acquire_options {
  * Returns
  *   ROWLOCK_OK         you hold it. If this handle held it before, it is now held once more
  *                      (re-entry): no round trip, the lease unchanged, and one more
- *                      rowlock_release() is due.
+ *                      rowlock_release() is due. Of the options only permits, keep and keeper
+ *                      count then.
  *   ROWLOCK_BUSY       another owner holds it, is being granted it at this moment, or is ahead of
  *                      you in the queue. Only if wait_ms is 0.
  *   ROWLOCK_TIMEOUT    not granted within wait_ms. The server was reachable at the end.
@@ -468,6 +471,9 @@ typedef struct rowlock_acquire_options {
  *                      for locks that you hold under the same options.owner. Only the newest waiter
  *                      of the circle gets this result. Release what you hold and begin again. The
  *                      error's text names the circle.
+ *   ROWLOCK_EINVAL, EUNSUPPORTED
+ *                      an option is not acceptable: keep and a keeper, or keep on an adopted
+ *                      connection
  *   ROWLOCK_LAPSED     re-entry after our lease had run out: it was renewed and is held.
  *   ROWLOCK_LOST       re-entry, but the grant of this handle is gone
  *   ROWLOCK_EMISUSE    this handle holds it as another kind. Release it first. There is no upgrade

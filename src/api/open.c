@@ -10,33 +10,38 @@
 
 #include <rowlock/tx.h>
 
-static const struct rlk_doors doors = {.open = rowlock_db_open, .close = rowlock_db_close};
+/* Another handle for the database of this one. */
+static int open_again(rowlock_db *like, const rowlock_db_options *options, rowlock_db **out,
+                      rowlock_error *err);
+static const struct rlk_doors doors = {.open_again = open_again, .close = rowlock_db_close};
 
-static int take_source(rowlock_db *db, const char *url, const rowlock_db_options *options)
+static int take_source(rowlock_db *db, const char *text, const rowlock_db_options *options)
 {
-    struct rlk_urls urls = {.count = 1};
+    struct rlk_urls urls, absolute = {.count = 0};
     db->doors = &doors;
-    if (!url)
-        return rlk_db_use_url(db, url);
-    int result = ROWLOCK_OK;
-    if (!(db->source = rlk_strdup(url)) || !rlk_urls_cut(url, &urls))
-        result = rlk_fail(db, ROWLOCK_ENOMEM, "out of memory");
-    else if (urls.count == 1)
-        result = rlk_db_use_url(db, urls.url[0]);
-    else
-        result = rlk_db_use_quorum(db, &urls, options);
+    if (!text)
+        return rlk_db_use_url(db, text);
+    if (!rlk_urls_cut(text, &urls) || !(db->source = rlk_urls_absolute(&urls)) ||
+        !rlk_urls_cut(db->source, &absolute)) {
+        rlk_urls_free(&urls);
+        return rlk_fail(db, ROWLOCK_ENOMEM, "out of memory");
+    }
+    absolute.count = urls.count;
+    int result = urls.count == 1 ? rlk_db_use_url(db, db->source)
+                                 : rlk_db_use_quorum(db, &absolute, options);
     rlk_urls_free(&urls);
+    rlk_urls_free(&absolute);
     return result;
 }
 
 /* The texts are the pool's, so the names of the tables are too. */
-static int use_pool(rowlock_db *db, const char *url, const rowlock_db_options *options)
+static int use_pool(rowlock_db *db, const char *url, const rowlock_db_options *options, bool again)
 {
     rowlock_pool *pool = options->pool;
     if (url || options->schema || options->prefix)
         return rlk_fail(db, ROWLOCK_EINVAL,
                         "with a pool the URL, schema and prefix must be NULL: they are the pool's");
-    if (!rlk_pool_join(pool))
+    if (!rlk_pool_join(pool, again))
         return rlk_fail(db, ROWLOCK_EMISUSE, "the pool is closed, or belongs to another process");
     db->pool = pool;
     db->port = &rlk_pool_port;
@@ -45,20 +50,32 @@ static int use_pool(rowlock_db *db, const char *url, const rowlock_db_options *o
     return rlk_db_use(db, pool->real);
 }
 
+static int open_db(const char *url, const rowlock_db_options *options, bool again, rowlock_db **out,
+                   rowlock_error *err)
+{
+    rowlock_db *db = NULL;
+    rowlock_db_options taken;
+    int result = rlk_db_new(&db, options, &taken, err);
+    if (result == ROWLOCK_OK)
+        result = taken.pool ? use_pool(db, url, &taken, again) : take_source(db, url, options);
+    if (result == ROWLOCK_OK)
+        result = rlk_db_connect(db);
+    return rlk_db_finish(out, db, result, err);
+}
+
+static int open_again(rowlock_db *like, const rowlock_db_options *options, rowlock_db **out,
+                      rowlock_error *err)
+{
+    return open_db(like->source, options, true, out, err);
+}
+
 int rowlock_db_open(const char *url, const rowlock_db_options *options, rowlock_db **out,
                     rowlock_error *err)
 {
     if (!out)
         return rlk_error_no_out(err, "open");
     *out = NULL;
-    rowlock_db *db = NULL;
-    rowlock_db_options taken;
-    int result = rlk_db_new(&db, options, &taken, err);
-    if (result == ROWLOCK_OK)
-        result = taken.pool ? use_pool(db, url, &taken) : take_source(db, url, options);
-    if (result == ROWLOCK_OK)
-        result = rlk_db_connect(db);
-    return rlk_db_finish(out, db, result, err);
+    return open_db(url, options, false, out, err);
 }
 
 static int adopt(rowlock_db **out, const char *scheme, void *vendor,

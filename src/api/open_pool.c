@@ -25,7 +25,7 @@ static int open_all(const char *url, const rowlock_db_options *options, rowlock_
         rlk_error_copy(err, &dbs[0]->error);
     }
     for (size_t i = 1; i < count && result == ROWLOCK_OK; i++)
-        result = rlk_db_open_later(url, options, &dbs[i], err);
+        result = rlk_db_open_later(dbs[0]->source, options, &dbs[i], err);
     if (result == ROWLOCK_OK)
         (void)rlk_look_at_tables(dbs[0], RLK_OUTSIDE, 0);
     return result;

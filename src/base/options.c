@@ -161,7 +161,8 @@ static int check_keeping(rowlock_error *error, const rowlock_acquire_options *o)
         return rlk_error_set(
             error, ROWLOCK_EINVAL,
             "max_hold_ms, progress_ms and on_state need a keeper; set keep to 1, or keeper");
-    if ((result = within(error, "max_hold_ms", o->max_hold_ms, 0, MAX_DAYS * MS_PER_DAY)) ||
+    if ((result = within(error, "keep", o->keep, 0, 1)) ||
+        (result = within(error, "max_hold_ms", o->max_hold_ms, 0, MAX_DAYS * MS_PER_DAY)) ||
         (result = within(error, "progress_ms", o->progress_ms, 0, MAX_DAYS * MS_PER_DAY)) ||
         (result = within(error, "margin_ms", o->margin_ms, 0, o->ttl_ms - 1)))
         return result;

@@ -5,7 +5,9 @@
 #include "base/url.h"
 #include "base/base.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* isalpha() would depend on the locale. */
 static bool is_letter(char c)
@@ -169,16 +171,42 @@ bool rlk_urls_cut(const char *text, struct rlk_urls *out)
     out->url[0] = at;
     while (*(end = at + strcspn(at, white))) {
         at = end + strspn(end, white);
-        if (!*at && out->count > 1)
+        if (!*at || begins_url(at))
             *end = '\0';
         if (!begins_url(at))
             continue;
-        *end = '\0';
         if (out->count < RLK_URLS_MAX)
             out->url[out->count] = at;
         out->count++;
     }
     return true;
+}
+
+/* sqlite:file, but not sqlite::memory: */
+static const char *relative_path(const char *url)
+{
+    const char *path = url + strspn(url, "abcdefghijklmnopqrstuvwxyz");
+    return path > url && *path == ':' && path[1] && !strchr("/:", path[1]) ? path + 1 : NULL;
+}
+
+char *rlk_urls_absolute(const struct rlk_urls *urls)
+{
+    char folder[4096], *text = NULL;
+    size_t room = 1, length = 0;
+    bool known = getcwd(folder, sizeof folder) && !strchr(folder, '?');
+    if (!known || strcmp(folder, "/") == 0)
+        folder[0] = '\0';
+    for (size_t i = 0; i < urls->count && i < RLK_URLS_MAX; i++)
+        room += strlen(urls->url[i]) + strlen(folder) + 2;
+    if (!(text = rlk_alloc(room)))
+        return NULL;
+    for (size_t i = 0; i < urls->count && i < RLK_URLS_MAX; i++) {
+        const char *url = urls->url[i], *path = known ? relative_path(url) : NULL;
+        length += (size_t)snprintf(text + length, room - length, "%s%.*s%s%s%s", i ? " " : "",
+                                   path ? (int)(path - url) : 0, url, path ? folder : "",
+                                   path ? "/" : "", path ? path : url);
+    }
+    return text;
 }
 
 void rlk_urls_free(struct rlk_urls *urls)

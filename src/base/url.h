@@ -29,9 +29,8 @@ struct rlk_url_own {
  *   -2  out of memory */
 int rlk_url_take(const char *url, char **rest, struct rlk_url_own *own, const char **why);
 
-/* Several URLs in one text, with white space between them. White space that no URL follows is a
- * part of the URL before it, since the path of a file may have some. After the last of several it
- * is not. */
+/* URLs in one text, with white space before, between and after them. White space before what is no
+ * URL is a part of the URL before it: the path of a file may have some. */
 enum { RLK_URLS_MAX = 5 };
 struct rlk_urls {
     const char *url[RLK_URLS_MAX];
@@ -43,6 +42,9 @@ struct rlk_urls {
 /* False: out of memory. Call rlk_urls_free() after both. */
 bool rlk_urls_cut(const char *text, struct rlk_urls *out);
 void rlk_urls_free(struct rlk_urls *urls);
+/* The URLs as one text again, whose paths of files do not depend on the current folder. Free it
+ * with rlk_free(). NULL: out of memory. */
+char *rlk_urls_absolute(const struct rlk_urls *urls);
 
 enum { RLK_URL_HOSTS_MAX = 16, RLK_URL_PARAMS_MAX = 16 };
 

@@ -69,8 +69,9 @@ struct rlk_shared_keeper;
 
 /* A keeper has a handle of its own. This is how it gets that, and ends it. */
 struct rlk_doors {
-    int (*open)(const char *url, const rowlock_db_options *options, rowlock_db **out,
-                rowlock_error *err);
+    /* Another handle for the same database, with the schema and prefix of the options. */
+    int (*open_again)(rowlock_db *like, const rowlock_db_options *options, rowlock_db **out,
+                      rowlock_error *err);
     void (*close)(rowlock_db *db);
 };
 

@@ -145,8 +145,8 @@ static int share_keeper(struct rlk_acquiring *a)
     int losses = 0;
     int result = rlk_look_at_tables(db, RLK_OUTSIDE, a->until_us);
     while (result == ROWLOCK_OK &&
-           (result = rlk_keeper_share(db, third_ms < 1000 ? 1000 : third_ms, &a->options.keeper)) ==
-               ROWLOCK_ECONN &&
+           (result = rlk_keeper_share(db, third_ms < 1000 ? 1000 : third_ms, a->until_us != 0,
+                                      &a->options.keeper)) == ROWLOCK_ECONN &&
            rlk_now_us() < a->until_us) {
         int64_t pause_us = rlk_pause_retry(&db->waiting, &losses);
         result =
@@ -221,6 +221,18 @@ static int acquire_one(rowlock_lock *lock, const rowlock_acquire_options *option
     return acquire_all(&a);
 }
 
+/* The lock may be held without a keeper so far. One that it has stays. */
+static int keep_held(rowlock_lock *lock, const rowlock_acquire_options *options)
+{
+    struct rlk_acquiring a = {.db = lock->db, .locks = &lock, .count = 1, .options = *options};
+    if (lock->entry || (!options->keep && !options->keeper))
+        return ROWLOCK_OK;
+    int result = join_keeper(&a);
+    if (result == ROWLOCK_OK)
+        rlk_entry_start(lock);
+    return result;
+}
+
 int rlk_check_reentry(rowlock_lock *lock, const rowlock_acquire_options *options)
 {
     if (lock->state == RLK_GONE)
@@ -232,14 +244,14 @@ int rlk_check_reentry(rowlock_lock *lock, const rowlock_acquire_options *options
     if (lock->depth == INT_MAX)
         return rlk_fail(lock->db, ROWLOCK_EMISUSE,
                         "this handle acquired the lock too often; release it first");
-    return ROWLOCK_OK;
+    return keep_held(lock, options);
 }
 
 static int enter_again(rowlock_lock *lock, const rowlock_acquire_options *options)
 {
     int result = rlk_check_reentry(lock, options);
     if (result != ROWLOCK_OK)
-        return result;
+        return rlk_end_call(lock->db, result);
     if (rowlock_lock_remaining_ms(lock) <= 0)
         result = rlk_renew(lock, lock->deadline.ttl_us, 0);
     if (result == ROWLOCK_OK || result == ROWLOCK_LAPSED)

@@ -24,9 +24,9 @@ void rlk_entry_quit(rowlock_lock *lock);
 uint64_t rlk_entry_serial(const rowlock_lock *lock);
 void rlk_entry_renewed(rowlock_lock *lock, uint64_t serial, struct rlk_term *term);
 /* keepers.c */
-/* Finds or opens the keeper that all handles of this database share. Its statements need not last
- * longer than limit_ms. */
-int rlk_keeper_share(rowlock_db *db, int64_t limit_ms, rowlock_keeper **out);
+/* Finds or opens the keeper that all handles of this installation share. Its statements need not
+ * last longer than limit_ms. The handle has looked at the tables. */
+int rlk_keeper_share(rowlock_db *db, int64_t limit_ms, bool may_cancel, rowlock_keeper **out);
 /* Before the handle is freed. */
 void rlk_keeper_unshare(rowlock_db *db);
 

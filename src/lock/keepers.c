@@ -3,6 +3,7 @@
  * rowlock_acquire_options.keep. A keeper has a handle of its own, for the same database. */
 #include "base/error.h"
 #include "lock/keeper.h"
+#include "core/ask.h"
 #include "core/core.h"
 
 #include <pthread.h>
@@ -18,19 +19,20 @@ static int64_t shorter(int64_t a, int64_t b)
 }
 
 /* Opens a handle for the same database. */
-static int open_again(rowlock_db *db, int64_t limit_ms, rowlock_db **out)
+static int open_own(rowlock_db *db, int64_t connect_ms, int64_t limit_ms, rowlock_db **out)
 {
     rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
     rowlock_error err = ROWLOCK_ERROR_INIT;
     options.program = db->program;
-    options.statement_timeout_ms = options.connect_timeout_ms = limit_ms;
+    options.connect_timeout_ms = connect_ms;
+    options.statement_timeout_ms = limit_ms;
     options.reconnect_ms = db->reconnect_us ? db->reconnect_us / 1000 : -1;
     options.pool = db->pool;
     if (!db->pool) {
         options.schema = db->texts.schema[0] ? db->texts.schema : NULL;
         options.prefix = db->texts.prefix;
     }
-    int result = db->doors->open(db->source, &options, out, &err);
+    int result = db->doors->open_again(db, &options, out, &err);
     if (result != ROWLOCK_OK)
         rlk_error_copy(&db->error, &err);
     return result;
@@ -38,17 +40,27 @@ static int open_again(rowlock_db *db, int64_t limit_ms, rowlock_db **out)
 
 static int open_keeper(rowlock_db *db, int64_t limit_ms, rowlock_keeper **out)
 {
-    int64_t most_ms = shorter(shorter(db->target.timeout_ms, db->target.connect_ms), MOST_MS);
+    int64_t most_ms = shorter(db->target.timeout_ms, MOST_MS);
+    int64_t connect_ms = shorter(db->target.connect_ms, MOST_MS);
     rowlock_db *own = NULL;
     if (!db->doors)
         return rlk_fail(db, ROWLOCK_EUNSUPPORTED,
                         "an adopted connection cannot be opened a second time: open a keeper for a "
                         "rowlock_db with its URL, and name that in options.keeper");
-    int result = open_again(db, shorter(limit_ms, most_ms), &own);
+    int result = open_own(db, connect_ms, shorter(limit_ms, most_ms), &own);
     if (result != ROWLOCK_OK)
         return result;
     rlk_action(own, "open keeper", NULL);
-    result = rlk_keeper_start(out, own, most_ms);
+    result = rlk_look_at_tables(own, RLK_OUTSIDE, 0);
+    if (result == ROWLOCK_OK && db->texts.identity[0] &&
+        strcmp(own->texts.identity, db->texts.identity) != 0)
+        result =
+            rlk_fail(own, ROWLOCK_ESCHEMA,
+                     "the tables are another installation (%s) than this handle has seen (%s): "
+                     "open a new handle",
+                     own->texts.identity, db->texts.identity);
+    if (result == ROWLOCK_OK)
+        result = rlk_keeper_start(out, own, shorter(most_ms, connect_ms));
     if (result == ROWLOCK_OK)
         return ROWLOCK_OK;
     rlk_error_copy(&db->error, &own->error);
@@ -75,24 +87,29 @@ struct rlk_shared_keeper {
     struct rlk_shared_keeper *next;
     /* NULL: a thread is opening it. */
     rowlock_keeper *keeper;
-    size_t users;
-    /* What its users have in common: a pool, or the other three. */
+    /* Handles that have it, and calls that wait until it is open. */
+    size_t users, waiting;
+    /* It could not be opened, and is not in the list. The last that waits frees it. */
+    int failed;
+    rowlock_error why;
+    /* What its users have in common: an installation, in the tables of a pool or of the others. */
+    char identity[sizeof((struct rlk_texts *)0)->identity];
     rowlock_pool *pool;
     char *source;
     char schema[sizeof((struct rlk_texts *)0)->schema];
     char prefix[sizeof((struct rlk_texts *)0)->prefix];
 };
 
+/* A call that waits for another looks so often. */
+enum { LOOK_US = 5000 };
+
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-/* Signalled when a keeper was opened, or could not be. */
-static pthread_cond_t opened = PTHREAD_COND_INITIALIZER;
 static struct rlk_shared_keeper *all;
 
 /* Another thread of the parent may have locked it at the fork. */
 static void forget_all(void)
 {
     pthread_mutex_init(&mutex, NULL);
-    pthread_cond_init(&opened, NULL);
     all = NULL;
 }
 
@@ -103,11 +120,11 @@ static void watch_forks(void)
 
 static bool is_for(const struct rlk_shared_keeper *shared, const rowlock_db *db)
 {
-    if (db->pool || shared->pool)
-        return db->pool == shared->pool;
-    return strcmp(shared->source, db->source) == 0 &&
-           strcmp(shared->schema, db->texts.schema) == 0 &&
-           strcmp(shared->prefix, db->texts.prefix) == 0;
+    if (db->pool != shared->pool || strcmp(shared->identity, db->texts.identity) != 0)
+        return false;
+    return db->pool || (strcmp(shared->source, db->source) == 0 &&
+                        strcmp(shared->schema, db->texts.schema) == 0 &&
+                        strcmp(shared->prefix, db->texts.prefix) == 0);
 }
 
 static struct rlk_shared_keeper *find(const rowlock_db *db)
@@ -116,16 +133,6 @@ static struct rlk_shared_keeper *find(const rowlock_db *db)
     while (shared && !is_for(shared, db))
         shared = shared->next;
     return shared;
-}
-
-static void discard(struct rlk_shared_keeper *shared)
-{
-    struct rlk_shared_keeper **at = &all;
-    while (*at != shared)
-        at = &(*at)->next;
-    *at = shared->next;
-    rlk_free(shared->source);
-    rlk_free(shared);
 }
 
 static struct rlk_shared_keeper *add(const rowlock_db *db)
@@ -139,11 +146,33 @@ static struct rlk_shared_keeper *add(const rowlock_db *db)
     }
     shared->pool = db->pool;
     shared->source = source;
+    memcpy(shared->identity, db->texts.identity, sizeof shared->identity);
     memcpy(shared->schema, db->texts.schema, sizeof shared->schema);
     memcpy(shared->prefix, db->texts.prefix, sizeof shared->prefix);
     shared->next = all;
     all = shared;
     return shared;
+}
+
+static void unlink_shared(struct rlk_shared_keeper *shared)
+{
+    struct rlk_shared_keeper **at = &all;
+    while (*at != shared)
+        at = &(*at)->next;
+    *at = shared->next;
+}
+
+static void free_shared(struct rlk_shared_keeper *shared)
+{
+    rlk_free(shared->source);
+    rlk_free(shared);
+}
+
+static int use(rowlock_db *db, struct rlk_shared_keeper *shared)
+{
+    shared->users++;
+    db->shared = shared;
+    return ROWLOCK_OK;
 }
 
 /* Call it with the mutex locked. It is unlocked while the keeper is opened. */
@@ -157,28 +186,52 @@ static int open_shared(rowlock_db *db, int64_t limit_ms)
     int result = open_keeper(db, limit_ms, &keeper);
     pthread_mutex_lock(&mutex);
     shared->keeper = keeper;
-    if (result != ROWLOCK_OK)
-        discard(shared);
-    pthread_cond_broadcast(&opened);
+    if (result == ROWLOCK_OK)
+        return use(db, shared);
+    shared->failed = result;
+    shared->why = db->error;
+    unlink_shared(shared);
+    if (shared->waiting == 0)
+        free_shared(shared);
     return result;
 }
 
-int rlk_keeper_share(rowlock_db *db, int64_t limit_ms, rowlock_keeper **out)
+/* Call it with the mutex locked. What another call finds counts for this one too: each may take as
+ * long as connecting does. */
+static int await_shared(rowlock_db *db, struct rlk_shared_keeper *shared, bool may_cancel)
+{
+    bool cancelled = false;
+    shared->waiting++;
+    while (!cancelled && !shared->keeper && !shared->failed) {
+        pthread_mutex_unlock(&mutex);
+        if (may_cancel)
+            cancelled = !rlk_wait_until(&db->waiting, rlk_now_us() + LOOK_US);
+        else
+            rlk_wait_plain(LOOK_US);
+        pthread_mutex_lock(&mutex);
+    }
+    shared->waiting--;
+    if (shared->keeper && !cancelled)
+        return use(db, shared);
+    int result = cancelled ? ROWLOCK_CANCELLED : shared->failed;
+    if (!cancelled)
+        rlk_error_copy(&db->error, &shared->why);
+    if (shared->failed && shared->waiting == 0)
+        free_shared(shared);
+    return result;
+}
+
+int rlk_keeper_share(rowlock_db *db, int64_t limit_ms, bool may_cancel, rowlock_keeper **out)
 {
     static pthread_once_t watched = PTHREAD_ONCE_INIT;
     int result = ROWLOCK_OK;
     pthread_once(&watched, watch_forks);
     pthread_mutex_lock(&mutex);
-    while (!db->shared && result == ROWLOCK_OK) {
+    if (!db->shared) {
         struct rlk_shared_keeper *shared = find(db);
-        if (!shared) {
-            result = open_shared(db, limit_ms);
-        } else if (!shared->keeper) {
-            pthread_cond_wait(&opened, &mutex);
-        } else {
-            shared->users++;
-            db->shared = shared;
-        }
+        result = !shared          ? open_shared(db, limit_ms)
+                 : shared->keeper ? use(db, shared)
+                                  : await_shared(db, shared, may_cancel);
     }
     pthread_mutex_unlock(&mutex);
     if (result == ROWLOCK_OK)
@@ -194,7 +247,8 @@ void rlk_keeper_unshare(rowlock_db *db)
     pthread_mutex_lock(&mutex);
     if (--db->shared->users == 0) {
         unused = db->shared->keeper;
-        discard(db->shared);
+        unlink_shared(db->shared);
+        free_shared(db->shared);
     }
     pthread_mutex_unlock(&mutex);
     rowlock_keeper_close(unused);

@@ -52,12 +52,12 @@ rowlock_pool *rlk_pool_new(rowlock_db *const *dbs, size_t count, size_t batch)
     return NULL;
 }
 
-bool rlk_pool_join(rowlock_pool *pool)
+bool rlk_pool_join(rowlock_pool *pool, bool again)
 {
     if (pool->tag != RLK_POOL_TAG || pool->pid != getpid())
         return false;
     pthread_mutex_lock(&pool->mutex);
-    bool open = !pool->closed;
+    bool open = again || !pool->closed;
     pool->users += open;
     pthread_mutex_unlock(&pool->mutex);
     return open;

@@ -210,8 +210,9 @@ extern const struct rlk_port rlk_pool_port;
 /* A pool over these handles, and with the texts of the first. The last is for its listener. It owns
  * them from then on. NULL: out of memory, or no thread can be started; it owns nothing then. */
 rowlock_pool *rlk_pool_new(rowlock_db *const *dbs, size_t count, size_t batch);
-/* A handle begins to use the pool. False: the pool is closed, or of another process. */
-bool rlk_pool_join(rowlock_pool *pool);
+/* A handle begins to use the pool. False: the pool is closed, or of another process. again: it is
+ * the second handle of one that uses it, so it may be closed. */
+bool rlk_pool_join(rowlock_pool *pool, bool again);
 /* True: that was the last user. The caller closes the handles of its connections and its
  * listener, then frees the pool. */
 bool rlk_pool_leave(rowlock_pool *pool);

@@ -7,6 +7,8 @@
 #include "tap.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 #include <string.h>
 
 static bool same(const char *a, const char *b)
@@ -206,7 +208,7 @@ static void test_several(void)
 {
     cuts("", 1, "[]");
     cuts("sqlite:a", 1, "[sqlite:a]");
-    cuts("sqlite:my file ", 1, "[sqlite:my file ]");
+    cuts("sqlite:my file \n", 1, "[sqlite:my file]");
     cuts(" sqlite:a", 1, "[sqlite:a]");
     cuts("sqlite:a b://c", 2, "[sqlite:a][b://c]");
     cuts("sqlite:a b:c sqlite:d", 2, "[sqlite:a b:c][sqlite:d]");
@@ -215,8 +217,36 @@ static void test_several(void)
     cuts("a://1 a://2 a://3 a://4 a://5 a://6 a://7", 7, "[a://1][a://2][a://3][a://4][a://5]");
 }
 
+static void becomes(const char *text, const char *want)
+{
+    struct rlk_urls urls;
+    if (!rlk_urls_cut(text, &urls))
+        abort();
+    char *got = rlk_urls_absolute(&urls);
+    tap_is_str(got, want, "'%s' does not depend on the folder", text);
+    rlk_free(got);
+    rlk_urls_free(&urls);
+}
+
+static void test_absolute(void)
+{
+    if (chdir("/tmp") != 0)
+        abort();
+    becomes("sqlite:a", "sqlite:/tmp/a");
+    becomes("sqlite:../my a?rowlock_prefix=b", "sqlite:/tmp/../my a?rowlock_prefix=b");
+    if (chdir("/") != 0)
+        abort();
+    becomes("sqlite:a/b", "sqlite:/a/b");
+    becomes("sqlite:/a", "sqlite:/a");
+    becomes("sqlite::memory:", "sqlite::memory:");
+    becomes("mysql://a/b", "mysql://a/b");
+    becomes("sqlite:a\nmysql://a/b  sqlite:c ", "sqlite:/a mysql://a/b sqlite:/c");
+    becomes("nothing", "nothing");
+}
+
 int main(void)
 {
+    test_absolute();
     test_several();
     test_schemes();
     test_own_parameters();

@@ -50,6 +50,7 @@ static int hold(void *argument)
     OWNED(lock) rowlock_lock *lock = must_lock(db, NAME);
     int result = wait_lock(lock, LEASE_MS, LEASE_MS);
     ssize_t ignored = read(queue->go[0], &byte, 1);
+    (void)ignored;
     if (result == ROWLOCK_OK)
         result = rowlock_release(lock);
     return result == ROWLOCK_OK ? 0 : 1;

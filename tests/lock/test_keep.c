@@ -139,6 +139,94 @@ static void test_cancelled(void)
     close_one(&a);
 }
 
+/* ---- a keeper that another thread is opening */
+
+static atomic_bool stuck;
+static atomic_int looks;
+static int (*real_poll)(struct pollfd *fds, nfds_t count, int timeout_ms);
+
+static void stick(enum script_op op)
+{
+    while (stuck && op == OP_OPEN)
+        sleep_ms(1);
+}
+
+static int count_looks(struct pollfd *fds, nfds_t count, int timeout_ms)
+{
+    looks++;
+    return real_poll(fds, count, timeout_ms);
+}
+
+/* In a wait for the keeper that `opening` opens. */
+static struct helper *wait_for_it(struct one *one)
+{
+    looks = 0;
+    struct helper *waiter = helper_start(keep_for_long, one);
+    if (!EVENTUALLY(looks > 0))
+        tap_ok(false, "another thread waits for the keeper");
+    return waiter;
+}
+
+static void test_one_attempt(void)
+{
+    script_reset();
+    struct one opening = open_one("a"), cancelled = open_one("b"), waiting = open_one("c");
+    real_poll = rlk_poll;
+    rlk_poll = count_looks;
+    stuck = true;
+    script_hook(stick);
+    script_always(OP_OPEN, FAILS(RLK_DENIED));
+    struct helper *opener = helper_start(keep_it, &opening);
+    if (!EVENTUALLY(script_count(OP_OPEN) > 3))
+        tap_ok(false, "a thread opens the keeper");
+    struct helper *waiter = wait_for_it(&cancelled);
+    rowlock_cancel(cancelled.db);
+    helper_join(waiter);
+    tap_is_int(cancelled.result, ROWLOCK_CANCELLED, "a wait for another's keeper is cancelled");
+    waiter = wait_for_it(&waiting);
+    stuck = false;
+    helper_join(opener);
+    helper_join(waiter);
+    tap_is_int(opening.result, ROWLOCK_EDENIED, "the keeper is refused");
+    tap_is_int(waiting.result, ROWLOCK_EDENIED, "to all that have waited for it");
+    tap_ok(strstr(why(waiting.db), "the server's own words") != NULL, "they are told why");
+    tap_is_int(script_count(OP_OPEN), 4, "after one attempt");
+    script_hook(NULL);
+    rlk_poll = real_poll;
+    close_one(&opening);
+    close_one(&cancelled);
+    close_one(&waiting);
+}
+
+static void test_new_installation(void)
+{
+    script_reset();
+    struct one old = open_one("a");
+    tap_is_int(keep(old.lock, 0), ROWLOCK_OK, "a lock is kept");
+    script_always(OP_META, ANSWER(.identity = "made anew"));
+    struct one new = open_one("b");
+    tap_is_int(keep(new.lock, 0), ROWLOCK_OK, "one in tables that were made anew is kept");
+    tap_is_int(script_count(OP_OPEN), 4, "by another keeper");
+    close_one(&old);
+    close_one(&new);
+    tap_is_int(script_count(OP_CLOSE), 4, "both are closed");
+}
+
+static void test_reentry(void)
+{
+    script_reset();
+    script_freeze();
+    struct one a = open_one("a");
+    tap_is_int(rowlock_acquire(a.lock, OPTIONS(acquire, .ttl_ms = TTL_MS)), ROWLOCK_OK,
+               "a lock without a keeper");
+    tap_is_int(keep(a.lock, 0), ROWLOCK_OK, "acquired once more, with one");
+    script_pass_ms(THIRD_MS);
+    tap_ok(EVENTUALLY(script_count(OP_RENEW_ALL) > 0), "is renewed");
+    tap_is_int(rowlock_release(a.lock), ROWLOCK_OK, "it is released once");
+    tap_is_int(rowlock_lock_state(a.lock), ROWLOCK_STATE_HELD, "and still held");
+    close_one(&a);
+}
+
 static void test_refused(void)
 {
     script_reset();
@@ -149,6 +237,8 @@ static void test_refused(void)
     tap_is_int(rowlock_keeper_open(a.db, &keeper), ROWLOCK_OK, "a keeper");
     tap_is_int(rowlock_acquire(a.lock, OPTIONS(acquire, .keep = 1, .keeper = keeper)),
                ROWLOCK_EINVAL, "keep and a keeper exclude each other");
+    tap_is_int(rowlock_acquire(a.lock, OPTIONS(acquire, .keep = 2)), ROWLOCK_EINVAL,
+               "keep is 0 or 1");
     rowlock_keeper_close(keeper);
     close_one(&a);
     rowlock_db *adopted = script_adopt();
@@ -223,6 +313,9 @@ int main(void)
     test_at_once();
     test_fails();
     test_cancelled();
+    test_one_attempt();
+    test_new_installation();
+    test_reentry();
     test_refused();
     test_fork();
     test_limits();

@@ -402,6 +402,10 @@ static void kept(const struct raw *raw, const char *url)
     is_result(db, rowlock_acquire(lock, &how), ROWLOCK_OK, "is given a lock");
     until(EVENTUALLY(db_int(raw, url, renewals) > 0), "the keeper renews");
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "which it renews until it is released");
+    rowlock_pool_close(pool);
+    pool = NULL;
+    is_result(db, rowlock_acquire(lock, OPTIONS(acquire, .keep = 1)), ROWLOCK_OK,
+              "a handle of a closed pool keeps a lock, too");
 }
 
 /* ---- transactions */
