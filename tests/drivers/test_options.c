@@ -12,7 +12,7 @@ static int opens(const rowlock_db_options *options)
 {
     OWNED(db) rowlock_db *db = NULL;
     err = (rowlock_error)ROWLOCK_ERROR_INIT;
-    int result = rowlock_db_open("sqlite:x", options, &db, &err);
+    int result = rowlock_db_open("sqlite:/x", options, &db, &err);
     if (result != ROWLOCK_OK && err.text[0] == '\0')
         tap_ok(false, "a refusal has a text");
     return result;
@@ -23,7 +23,7 @@ static void test_db_defaults(void)
     OWNED(db) rowlock_db *db = NULL;
     rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
     script_reset();
-    tap_is_int(rowlock_db_open("sqlite:x", &options, &db, NULL), ROWLOCK_OK,
+    tap_is_int(rowlock_db_open("sqlite:/x", &options, &db, NULL), ROWLOCK_OK,
                "options as they come");
     tap_is_int(db->target.connect_ms, 5000, "connecting may take five seconds");
     tap_is_int(db->statement_us, 10000000, "a statement ten");
@@ -100,13 +100,13 @@ static void test_db_url_parameters(void)
     rowlock_db_options options = *OPTIONS(db, .schema = "one", .prefix = "one_");
     script_reset();
     tap_is_int(
-        rowlock_db_open("sqlite:x?rowlock_schema=two&rowlock_prefix=two_", &options, &db, NULL),
+        rowlock_db_open("sqlite:/x?rowlock_schema=two&rowlock_prefix=two_", &options, &db, NULL),
         ROWLOCK_OK, "a URL with parameters of ours");
     tap_is_str(db->texts.schema, "two", "its schema counts before the options'");
     tap_is_str(db->texts.prefix, "two_", "so does its prefix");
-    tap_is_str(db->target.url, "sqlite:x", "the driver does not see them");
+    tap_is_str(db->target.url, "sqlite:/x", "the driver does not see them");
     rowlock_db_close(db);
-    tap_is_int(rowlock_db_open("sqlite:x?rowlock_prefix=a-b", NULL, &db, NULL), ROWLOCK_EINVAL,
+    tap_is_int(rowlock_db_open("sqlite:/x?rowlock_prefix=a-b", NULL, &db, NULL), ROWLOCK_EINVAL,
                "what options may not say a URL may not either");
 }
 
