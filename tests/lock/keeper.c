@@ -8,9 +8,6 @@
 #include "contract.h"
 #include "faultproxy.h"
 
-#include <poll.h>
-#include <stdatomic.h>
-
 enum { LOCKS = 3, LEASE_MS = 9000, WAIT_MS = 60000 };
 
 static const char PROGRAM[] = "keeper under test";

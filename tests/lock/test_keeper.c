@@ -5,12 +5,7 @@
  * sleeps by the real one, looks again soon. What a holder is told by the clock alone is in test_deadline.c,
  * what rivals and the tables see of a keeper in keeper.c. */
 #include "fail_alloc.h"
-#include "quick.h"
 #include "story.h"
-#include "tap.h"
-
-#include <pthread.h>
-#include <stdatomic.h>
 
 /* A third is 200 ms; what will be due within 50 ms is taken along; told lost 30 ms before the end. */
 enum { TTL_MS = 600, THIRD_MS = 200, MARGIN_MS = 30, RETRY_MS = 30, MANY = 10000 };
@@ -711,9 +706,8 @@ static void test_memory_of_refused(void)
     script_always(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD));
     int live = fail_alloc_live(), refused = 0;
     for (int i = 0; i < MANY; i++) {
-        rowlock_lock *other = must_lock(story.db, "held by another");
+        OWNED(lock) rowlock_lock *other = must_lock(story.db, "held by another");
         refused += keep(other) == ROWLOCK_BUSY;
-        rowlock_lock_close(other);
     }
     tap_is_int(refused, MANY, "ten thousand acquires with a keeper are refused");
     tap_is_int(fail_alloc_live(), live, "and leave no memory behind");

@@ -31,14 +31,8 @@
 #include "history.h"
 #include "judge.h"
 #include "members.h"
-#include "quick.h"
-#include "raw.h"
 
-#include <rowlock/quorum.h>
-
-#include <signal.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 
 enum {
     PROCESSES_MOST = 4,
