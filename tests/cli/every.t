@@ -14,11 +14,9 @@ job='echo "$ROWLOCK_PERIOD" >>"$0"; exit "$(cat "$0.status" 2>/dev/null || echo 
 
 # every "what holds" N COUNT NAME OPTION…: a run of that job exits with N, and the job has run so often in all.
 every() {
-    local text=$1 expected="$2 $3" name=$4
-    shift 4
-    rl run "$name" "$@" -- sh -c "$job" "$work/$name"
-    same "$text" "$status $(ran "$name")" "$expected"
-    [ "$status $(ran "$name")" = "$expected" ] || tap_note "$out" "$err"
+    rl run "$4" "${@:5}" -- sh -c "$job" "$work/$4"
+    same "$1" "$status $(ran "$4")" "$2 $3"
+    [ "$status $(ran "$4")" = "$2 $3" ] || tap_note "$out" "$err"
 }
 
 # As another host whose clock is wrong by so much. A sanitizer wants to be the first of the libraries.
@@ -85,8 +83,7 @@ failing() {
     has "-v says why" "$err" "Z' failed "
     has "and for how long" "$err" "it is not repeated for another 59m"
     every "that is for all hosts, also without the option" 75 3 fails --every $long
-    rl once list fails --json
-    same "the key is listed as failed" "$(json '$d->[0]{state}')" failed
+    answers "the key is listed as failed" 0 '$d->[0]{state}' failed once list fails --json
     prints "as it is shown" 0 "state        failed" once show fails "$(head -n 1 "$work/fails")"
     has "with the time that is left" "$out" "repeated in  59m"
     rl once forget fails "$(head -n 1 "$work/fails")"
@@ -207,8 +204,7 @@ refused() {
     errs "a zone with leap seconds is refused" 64 "counts leap seconds; give 'Europe/Berlin'" \
         run x --every 1d --timezone right/Europe/Berlin true
     TZDIR=$work/zones exits "UTC needs no time zone database" 0 run utc --every 1d --timezone UTC true
-    exits "a name that is too long" 64 run "$(printf '%230s' x)" --every 1d true
-    has "is said to be" "$err" "shorten the name"
+    errs "a name that is too long is said to be" 64 "shorten the name" run "$(printf '%230s' x)" --every 1d true
 }
 
 # period NOW START OPTION…: at NOW the period is the one that began at START. Both are UTC, without T and Z.

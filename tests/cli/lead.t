@@ -15,11 +15,9 @@ has_terms() { [ "$(terms "$1")" -ge "$2" ]; }
 
 # leads WHO NAME OPTION…: in the background. Sets $pid.
 leads() {
-    local who=$1
-    shift
     # Time: a loss is found by the next renewal, after a third of the lease. A machine may stand still
     # for the other two thirds.
-    "$command" lead --ttl 15s "$@" -- sh -c "$stay" "$work/$who" 2>"$work/$who.err" </dev/null &
+    "$command" lead --ttl 15s "${@:2}" -- sh -c "$stay" "$work/$1" 2>"$work/$1.err" </dev/null &
     pid=$!
 }
 

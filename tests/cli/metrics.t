@@ -410,8 +410,7 @@ members
 no_file
 terminal() {
     rl acquire $'esc\e[31m\u0085\u202e' --owner o
-    rl metrics --match 'esc*'
-    has "what a terminal would obey is escaped" "$out" 'name="esc\\x1b[31m\\xc2\\x85\\xe2\\x80\\xae"'
+    prints "what a terminal would obey is escaped" 0 'name="esc\\x1b[31m\\xc2\\x85\\xe2\\x80\\xae"' metrics --match 'esc*'
     same "and not printed" "$(grep -c $'\e' <<<"$out")" 0
 }
 terminal

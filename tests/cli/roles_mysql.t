@@ -13,9 +13,8 @@ trap cleanup EXIT
 cleanup
 admin -e "CREATE DATABASE roles_db; CREATE USER $users"
 rl() { # rl ROLE VERB…
-    local role=$1 where=${ROWLOCK_TEST_MYSQL_URL#*@}
-    shift
-    timeout 60 "$command" --url "mysql://roles_$role@${where%%/*}/roles_db" "$@"
+    local where=${ROWLOCK_TEST_MYSQL_URL#*@}
+    timeout 60 "$command" --url "mysql://roles_$1@${where%%/*}/roles_db" "${@:2}"
 }
 as() { # as ROLE VERB…: its exit status.
     rl "$@" >/dev/null 2>&1

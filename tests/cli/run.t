@@ -11,10 +11,8 @@ stay='echo $$ >"$0.pid"; sleep 300 & echo $! >"$0.child"; echo began >"$0"; wait
 
 # begin NAME OPTION…: such a job in the background under the lock NAME. Sets $pid and $sign.
 begin() {
-    local name=$1
-    shift
-    sign=$work/$name
-    begun "$sign" run "$@" "$name" -- sh -c "$stay" "$sign"
+    sign=$work/$1
+    begun "$sign" run "${@:2}" "$1" -- sh -c "$stay" "$sign"
 }
 
 statuses() {
@@ -23,8 +21,7 @@ statuses() {
     exits "the status of the command is passed on: 75" 75 run st sh -c 'exit 75'
     exits "the status of the command is passed on: 255" 255 run st sh -c 'exit 255'
     exits "a command that a signal ended is 128 plus the signal" 137 run st sh -c 'kill -9 $$'
-    exits "a command that is not there is 127" 127 run st "$work/not-there"
-    has "which is said" "$err" "not-there': No such file"
+    errs "a command that is not there is 127, which is said" 127 "not-there': No such file" run st "$work/not-there"
     exits "one that is not on the path is 127 as well" 127 run st no-such-command-anywhere
     : >"$work/not-executable"
     errs "one that cannot be executed is 126, which is said, too" 126 "Permission denied" run st "$work/not-executable"
@@ -290,10 +287,8 @@ CREATE SEQUENCE looks_$meta;
 CREATE VIEW $meta AS SELECT id, version, compat, code, token_floor, swept,
     CASE WHEN nextval('looks_$meta') = 1 THEN 'before' ELSE identity END AS identity FROM renamed_$meta;
 END
-    exits "a run that starts beside a new identity starts again" 3 run renaming -- sh -c 'exit 3'
-    has "and says so" "$err" "starting again"
-    exits "which it does once" 0 run renaming -- true
-    same "without a word then" "$err" ""
+    errs "a run that starts beside a new identity starts again, and says so" 3 "starting again" run renaming -- sh -c 'exit 3'
+    silent "which it does once, without a word then" 0 run renaming -- true
     sql_client <<<"DROP VIEW $meta; DROP SEQUENCE looks_$meta; ALTER TABLE renamed_$meta RENAME TO $meta;"
 }
 

@@ -45,13 +45,11 @@ load_goes_on() {
 }
 
 load_end() {
-    local what=$1
-    shift
     touch "$load_folder/stop"
     finished "$load_pid"
-    is "$what: the load ends, and its history is complete" "$status" 0
+    is "$1: the load ends, and its history is complete" "$status" 0
     [ "$status" = 0 ] || tap_note "$(tail -n 5 "$load_folder/out")"
-    passes_on "$what" < <("$load" judge "$load_folder" "$@")
+    passes_on "$1" < <("$load" judge "$load_folder" "${@:2}")
     [ -z "${LOAD_KEEP:-}" ] || cp -r "$load_folder" "$LOAD_KEEP/"
 }
 
