@@ -54,8 +54,7 @@ static void stalled_grant(const struct contract *c, const char *url)
 {
     OWNED(db) rowlock_db *slow = must_open_as(url, SLOW), *quick = must_open(url);
     OWNED(lock)
-    rowlock_lock *stalled = must_lock(slow, "stalled"),
-                 *same = must_lock(quick, "stalled");
+    rowlock_lock *stalled = must_lock(slow, "stalled"), *same = must_lock(quick, "stalled");
     OWNED(lock) rowlock_lock *other = must_lock(quick, "another");
     rowlock_grant holder = ROWLOCK_GRANT_INIT;
     OWNED(session) void *gate = c->raw->open(c->url);

@@ -22,8 +22,7 @@ static void open_locks(void)
 
 static void end(void)
 {
-    for (size_t i = 0; i < THREE; i++)
-        rowlock_lock_close(locks[i]);
+    close_each_lock(locks, THREE);
     rowlock_db_close(db);
     memset(locks, 0, sizeof locks);
     db = NULL;

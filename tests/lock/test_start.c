@@ -50,8 +50,6 @@ static void end(void)
 {
     rowlock_lock_close(lock);
     rowlock_db_close(db);
-    lock = NULL;
-    db = NULL;
 }
 
 /* Ends the test before. */

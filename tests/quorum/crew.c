@@ -178,8 +178,7 @@ static int live(void *argument)
     while (!is_over())
         take_turn(c);
     close_each_lock(c->lock, NAMES);
-    rowlock_db_close(c->db);
-    rowlock_db_close(c->fence);
+    close_dbs(c->db, c->fence);
     return 0;
 }
 

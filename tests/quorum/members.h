@@ -8,7 +8,6 @@
 #include "contract.h"
 #include "faultproxy.h"
 
-
 enum { MEMBERS = 3 };
 
 struct members {

@@ -273,8 +273,7 @@ static void test_late_refusal(void)
     for (int i = 0; i < MEMBERS; i++) {
         OWNED(db) rowlock_db *db = members_open(&m), *other = members_open(&m);
         OWNED(lock)
-        rowlock_lock *held = must_lock(db, "refused"),
-                     *wanted = must_lock(other, "refused");
+        rowlock_lock *held = must_lock(db, "refused"), *wanted = must_lock(other, "refused");
         is_result(db, try_lock(held, LONG_MS), ROWLOCK_OK, "a lock is held");
         is_complete(held);
         change(i, "DELETE FROM %slocks");
@@ -319,8 +318,7 @@ static void test_try(bool hangs_before)
     is_result(other, helper_join(helper), ROWLOCK_BUSY, "the lock is busy");
     is_result(db, rowlock_release(held), ROWLOCK_OK, "the holder releases it");
     close_locks(held, wanted);
-    rowlock_db_close(other);
-    rowlock_db_close(db);
+    close_dbs(other, db);
     tap_ok(rows_become(&m, 0, 0, 0), "no row is left in any member");
 }
 

@@ -184,10 +184,9 @@ static void test_names(void)
                                  "\xC3\xA4 \\ \" ` $1 ?1", "{name}"};
     OWNED(db) rowlock_db *db = must_quorum(urls, 3, NULL);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        rowlock_lock *lock = must_lock(db, names[i]);
+        OWNED(lock) rowlock_lock *lock = must_lock(db, names[i]);
         is_result(db, try_lock(lock, 60000), ROWLOCK_OK, "a hostile name: %zu", i);
         is_result(db, rowlock_release(lock), ROWLOCK_OK, "is released");
-        close_locks(lock);
     }
     OWNED(lock) rowlock_lock *lock = must_lock(db, "forked");
     test_tables(db);
