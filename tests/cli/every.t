@@ -1,9 +1,6 @@
 #!/usr/bin/env bash
 # `rowlock run --every`: each period has one success over all hosts, by the database's clock. On each database.
 # The zones are tested on SQLite: its clock is that of the process, which faketime sets.
-# shellcheck disable=SC2016 # $ in single quotes is the jobs' shell's
-set -u
-# shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/cli.sh"
 
 # A period that ends during no test.
@@ -20,9 +17,7 @@ every() {
 }
 
 # As another host whose clock is wrong by so much. A sanitizer wants to be the first of the libraries.
-elsewhere() {
-    ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0 faketime -f "$@"
-}
+elsewhere() { ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0 faketime -f "$@"; }
 
 done_in_a_period() {
     local start
@@ -168,7 +163,7 @@ clocks() {
     same "and what it does counts for all" "$(<"$work/jump2")" "$(<"$work/jump")"
 }
 
-refused() {
+refusals() {
     rl run nightly --every $long -- touch "$work/never"
     same "the period is done for another command too" "$status" 0
     has "two jobs of one name are noticed: it is said without -v" "$err" "was done before, by another command; nothing is run"
@@ -310,7 +305,7 @@ all() {
     keys
     race "several hosts at once: it is run once" --every $long
     clocks
-    refused
+    refusals
     [ "$db" = sqlite ] || return
     unset ROWLOCK_URL
     zones

@@ -7,8 +7,7 @@ programs=${ROWLOCK_TEST_BUILD:-$PWD/build}/examples
 nightly() {
     same "nightly works under its lock" "$("$programs/nightly" "$ROWLOCK_URL")" "working with token 1"
     rl acquire nightly --owner somebody --ttl 1h
-    same "it is content if another does" "$("$programs/nightly" "$ROWLOCK_URL")" \
-        "somebody else is at it; good"
+    same "it is content if another does" "$("$programs/nightly" "$ROWLOCK_URL")" "somebody else is at it; good"
     rl break nightly
     "$programs/nightly" "nosuch:thing" 2>"$work/err"
     same "and fails when it cannot tell" $? 1
@@ -18,8 +17,7 @@ nightly() {
 adopting() {
     # libpq knows nothing of our own parameter.
     local plain=$ROWLOCK_TEST_POSTGRES_URL
-    has "adopt_postgres works with its own connection" "$("$programs/adopt_postgres" "$plain")" \
-        "working in database "
+    has "adopt_postgres works with its own connection" "$("$programs/adopt_postgres" "$plain")" "working in database "
     rl acquire adopted --owner somebody --url "$plain"
     has "and finds the lock held" "$("$programs/adopt_postgres" "$plain")" "is at it"
     rl break adopted --url "$plain"
@@ -144,8 +142,7 @@ repricing() {
     writer=$!
     kill_reprice
     "$programs/reprice" "$ROWLOCK_URL" 2>"$work/err" >"$work/reprice"
-    same "another may not begin while its lease lasts" "$? $(<"$work/err")" \
-        "1 reprice: another one is at work"
+    same "another may not begin while its lease lasts" "$? $(<"$work/err")" "1 reprice: another one is at work"
     rl break reprice
     status=0
     "$programs/reprice" "$ROWLOCK_URL" 2>"$work/err" >"$work/reprice" || status=$?
@@ -201,9 +198,7 @@ restocking() {
         echo "CREATE TABLE items (id INTEGER PRIMARY KEY, stock INTEGER NOT NULL, version BIGINT NOT NULL);"
         echo "INSERT INTO items VALUES (1, 5, 1)$(seq -f ', (%.0f, 5, 1)' 2 $items);"
     } | sql_client
-    for _ in 1 2 3; do
-        "$programs/restock" "$ROWLOCK_URL" 1 $items >/dev/null 2>>"$work/err" &
-    done
+    for _ in 1 2 3; do "$programs/restock" "$ROWLOCK_URL" 1 $items >/dev/null 2>>"$work/err" & done
     wait
     same "restock beside itself adds to each item once for each" \
         "$(sql_client <<<"SELECT count(*) FROM items WHERE stock = 35 AND version = 4;")" $items

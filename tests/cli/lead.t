@@ -1,9 +1,6 @@
 #!/usr/bin/env bash
 # `rowlock lead` and `rowlock leader`: one of several is the leader; the next one takes over when it resigns, loses
 # the lock or dies. On each database.
-# shellcheck disable=SC2016 # $ in single quotes is the jobs' shell's
-set -u
-# shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/cli.sh"
 own_servers
 

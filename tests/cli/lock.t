@@ -29,8 +29,7 @@ single_steps() {
     has "with the note as well" "$err" "a note"
     exits "a wait that is too short ends with the same status" 75 acquire steps -w 0.2 --owner other
     answers "--json tells the holder, with the token in the way" 75 '$d->{result} . $d->{holder}{token}' "busy$token" acquire steps -n --json
-    exits "renew makes the lease last as long as it was granted for" 0 \
-        renew steps --owner me --token "$token" --json
+    exits "renew makes the lease last as long as it was granted for" 0 renew steps --owner me --token "$token" --json
     holds "counted from now on" test "$(json '$d->{remaining_ms}')" -gt 50000
     holds "and no longer" test "$(json '$d->{remaining_ms}')" -le 100000
     exits "or as long as --ttl says" 0 renew steps --owner me --token "$token" --ttl 1h
@@ -45,8 +44,7 @@ single_steps() {
     holds "with a greater token" test "$out" -gt "$token"
     token=$out
     errs "and the older grant is gone, which is said" 76 "the grant with token $first is gone" verify steps --owner me --token "$first"
-    ROWLOCK_OWNER=me ROWLOCK_TOKEN=$token exits "owner and token may come from the environment" \
-        0 release steps
+    ROWLOCK_OWNER=me ROWLOCK_TOKEN=$token exits "owner and token may come from the environment" 0 release steps
     exits "a second release finds nothing" 76 release steps --owner me --token "$token"
 }
 
@@ -272,8 +270,7 @@ unreachable() {
             acquire -n nightly --owner me --url "$url"
         errs "${url%%:*}: and server" 69 127.0.0.1 show nightly --url "$url"
         [[ $url == mysql* ]] || has "${url%%:*}: and why" "$err" "Connection refused"
-        exits "${url%%:*}: a password does not show in the error" 69 \
-            list --url "${url/:\/\//:\/\/somebody:hush@}"
+        exits "${url%%:*}: a password does not show in the error" 69 list --url "${url/:\/\//:\/\/somebody:hush@}"
         case $err in *hush*) tap_result 1 "not even in part" ;; *) tap_result 0 "not even in part" ;; esac
     done
 }

@@ -1,9 +1,6 @@
 #!/usr/bin/env bash
 # `rowlock metrics`: the figures of each database, read by Prometheus's own client library, and the
 # files that the node exporter reads. `run --metrics`: what became of a job. And the alert rules.
-# shellcheck disable=SC2016 # $ in single quotes is the jobs' shell's
-set -u
-# shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/cli.sh"
 own_servers
 

@@ -37,9 +37,7 @@ short_waits() {
     local n
     start run short -- sleep 60
     until_true "$command" show short
-    for n in 1 2 3 5 8 13; do
-        exits "a wait of $n ms ends" 75 run -v -w "${n}ms" short -- true
-    done
+    for n in 1 2 3 5 8 13; do exits "a wait of $n ms ends" 75 run -v -w "${n}ms" short -- true; done
     errs "a wait of 400 days is refused in the option's words, and its limit" 64 "--wait: must be at most 366d" run -w 400d short -- true
     killed "the holder ends by the signal" TERM 143 "$pid"
 }

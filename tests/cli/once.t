@@ -1,18 +1,13 @@
 #!/usr/bin/env bash
 # `rowlock run --once`: what is done under a key is done once; what failed, or was killed, is done by the next run;
 # and keys are swept. On each database.
-# shellcheck disable=SC2016 # $ in single quotes is Perl's, or the jobs' shell's
-set -u
-# shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/cli.sh"
 
 # A job that leaves a line each time, and ends as the file beside it says; 0 if there is none.
 job='echo ran >>"$0"; exit "$(cat "$0.status" 2>/dev/null || echo 0)"'
 
 # once KEY NAME OPTION…: that job, with a file of the name's. Sets $status, $out and $err.
-once() {
-    rl run "$2" --once "$1" "${@:3}" -- sh -c "$job" "$work/$2"
-}
+once() { rl run "$2" --once "$1" "${@:3}" -- sh -c "$job" "$work/$2"; }
 
 # once_ran "what holds" N COUNT KEY NAME OPTION…: it exits with N, and the job has run so often in all.
 once_ran() {
@@ -111,9 +106,7 @@ failures() {
 # The job says that it has begun, and stays.
 stay='echo ran >>"$0"; [ -e "$0.short" ] || exec sleep 300'
 
-begin() {
-    begun "$work/$1" run "$1" --once "$2" --ttl 1h -- sh -c "$stay" "$work/$1"
-}
+begin() { begun "$work/$1" run "$1" --once "$2" --ttl 1h -- sh -c "$stay" "$work/$1"; }
 
 interruptions() {
     begin cut k7
@@ -125,8 +118,7 @@ interruptions() {
     begin dead k8
     killed "rowlock itself is killed" KILL 137 "$pid"
     touch "$work/dead.short"
-    exits "as long as its lease lasts the key is not reached" 75 run -n dead --once k8 -- \
-        sh -c "$stay" "$work/dead"
+    exits "as long as its lease lasts the key is not reached" 75 run -n dead --once k8 -- sh -c "$stay" "$work/dead"
     answers "and is in progress" 0 '$d->{state}' "in progress" once show dead k8 --json
     rl break dead
     answers "its grant is gone, and so is the run" 0 '"$d->{state} $d->{remaining_ms}"' "given up 0" once show dead k8 --json

@@ -1,9 +1,6 @@
 #!/usr/bin/env bash
 # `rowlock run` and its server: one that hangs, restarts, stays away for a while, or that the URL does not fit. On
 # each server.
-# shellcheck disable=SC2016 # $ in single quotes is Perl's, or the jobs' shell's
-set -u
-# shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/cli.sh"
 own_servers
 

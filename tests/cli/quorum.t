@@ -1,9 +1,6 @@
 #!/usr/bin/env bash
 # One lock over several databases: `rowlock --url URL --url URL --url URL`. First over three files,
 # then over a PostgreSQL, a MySQL and a file, whose servers are stopped and frozen.
-# shellcheck disable=SC2016 # $ in single quotes is the jobs' shell's, or Perl's
-set -u
-# shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/cli.sh"
 own_servers
 
@@ -13,9 +10,7 @@ files() {
 }
 
 # member N COMMAND…: the command on the member alone.
-member() {
-    ROWLOCK_URL=$(cut -d ' ' -f "$1" <<<"$ROWLOCK_URL") rl "${@:2}"
-}
+member() { ROWLOCK_URL=$(cut -d ' ' -f "$1" <<<"$ROWLOCK_URL") rl "${@:2}"; }
 
 counts_of_urls() {
     local a=sqlite:$work/1.db b=sqlite:$work/2.db c=sqlite:$work/3.db

@@ -54,9 +54,7 @@ for table in locks waiters tokens fences once walks; do
     without INSERT $table
     without UPDATE $table
 done
-for table in locks waiters once walks; do
-    without DELETE $table
-done
+for table in locks waiters once walks; do without DELETE $table; done
 is "check finds nothing that lacks any more" "$(as app check)" 0
 is "an operator sweeps" "$(as ops sweep --idle 1ms)" 0
 is "finds nothing to break" "$(as ops break x --if-token 1)" 1

@@ -1,9 +1,6 @@
 #!/usr/bin/env bash
 # `rowlock run`: what its command gets, what becomes of its status, how long the lock is held, and what
 # happens when the lease is lost. Signals are in signals.t. On each database.
-# shellcheck disable=SC2016 # $ in single quotes is Perl's, or the jobs' shell's
-set -u
-# shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/cli.sh"
 
 # A job that says it has begun, and stays until it is ended.
@@ -148,9 +145,7 @@ losing() {
     rl break stubborn
     ends "so is one that does not heed SIGTERM" 76 "$pid"
     stubborn=$(cat "$sign.pid" "$sign.child" | tr '\n' ' ')
-    for pid in $stubborn; do
-        holds "none of its processes is left" until_true gone "$pid"
-    done
+    for pid in $stubborn; do holds "none of its processes is left" until_true gone "$pid"; done
 
     sign=$work/orphan
     start run orphan --ttl 1500ms --grace 300ms -- sh -c \

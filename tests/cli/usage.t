@@ -7,9 +7,7 @@ commands="run acquire renew release verify wait list show watch metrics sweep br
 help() {
     local name
     exits "--help explains the whole" 0 --help
-    for name in $commands; do
-        has "the help names the command $name" "$out" "  $name "
-    done
+    for name in $commands; do has "the help names the command $name" "$out" "  $name "; done
     has "the help names the exit statuses" "$out" "75  not acquired"
     for name in $commands; do
         prints "$name --help exits with 0, $name --help shows its usage" 0 "Usage: rowlock $name" "$name" --help
@@ -98,8 +96,7 @@ refusals() {
     refused "acquire without an owner" "say --owner or set ROWLOCK_OWNER" acquire x
     refused "release without an owner" "say --owner" release x --token 1
     refused "release without a token" "say --token" release x --owner o
-    ROWLOCK_TOKEN=seven refused "a ROWLOCK_TOKEN that is none" "'seven' is not a token" \
-        release x --owner o
+    ROWLOCK_TOKEN=seven refused "a ROWLOCK_TOKEN that is none" "'seven' is not a token" release x --owner o
     refused "-s together with --permits" "exclude each other" run -s --permits 2 x true
     refused "0 permits" "number from 1 to 1000000" run --permits 0 x true
     refused "-5 permits" "number from 1 to 1000000" run --permits -5 x true

@@ -20,9 +20,7 @@ load=${ROWLOCK_TEST_BUILD:-build}/tests/cluster/load
 load_folder=
 load_pid=
 
-load_install() {
-    ok "the tables of the load are made" "$load" install
-}
+load_install() { ok "the tables of the load are made" "$load" install; }
 
 load_begin() {
     load_folder=$work/$1
@@ -34,9 +32,7 @@ load_begin() {
 
 load_mark() { "$load" mark "$load_folder" "$1"; }
 
-load_has() {
-    running "$load_pid" && [ "$("$load" grants "$load_folder")" -ge "$1" ]
-}
+load_has() { running "$load_pid" && [ "$("$load" grants "$load_folder")" -ge "$1" ]; }
 
 load_goes_on() {
     local before
