@@ -105,9 +105,7 @@ named() {
          files && !/^ \*/ && match($0, /rowlock_[a-z0-9_]+\(/) { print substr($0, RSTART, RLENGTH - 1), files }' \
         include/rowlock/*.h
 }
-code_of() {
-    case $1 in *.md) words "$TMPDIR/blocks/$1"/*.c ;; *) words "$1" ;; esac
-}
+code_of() { case $1 in *.md) words "$TMPDIR/blocks/$1"/*.c ;; *) words "$1" ;; esac; }
 wrong=$(named | tr -d , | while read -r name files; do
     for file in $files; do code_of "$file"; done | grep -qx "$name" || echo "$name: $files"
 done)

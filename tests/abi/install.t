@@ -58,7 +58,6 @@ ok "it names the same place" test -e "$root/opt/rl/include/rowlock/versions.h"
 ok "and for uninstall" install_to uninstall PREFIX
 is "nothing is anywhere else" "$(find "$root" -type f -o -type l)" ""
 
-
 ok "a prefix may have spaces and other odd letters" install_to install prefix '/opt/r & l|'
 export PKG_CONFIG_PATH="$root/opt/r & l|/lib/pkgconfig"
 flags=()

@@ -73,9 +73,7 @@ known=$(grep -oE 'IS\("[a-z]+"\)' src/rows/compose.c | cut -d '"' -f 2 | sort)
 is "every word in braces is one that is known" "$(comm -23 <(echo "$words") <(echo "$known"))" ""
 is "every word that is known is in some statement" "$(comm -13 <(echo "$words") <(echo "$known"))" ""
 undescribed=
-for word in $known 'lock:A\|B'; do
-    grep -qF "\`{$word}\`" sql/README.md || undescribed+=" $word"
-done
+for word in $known 'lock:A\|B'; do grep -qF "\`{$word}\`" sql/README.md || undescribed+=" $word"; done
 is "sql/README.md describes each of them" "$undescribed" ""
 named=$(grep '^|' sql/README.md | grep -oE '`[a-z0-9_]+`' | tr -d '\`' | sort -u)
 is "and each step" "$(comm -23 <(printf '%s\n' sql/*/*.sql sql/*/*/*.sql | grep -v '/install/rowlock_' |

@@ -60,14 +60,11 @@ uses_that() {
         '"$1" "$uses"
 }
 is "nothing includes or calls upward" "$(uses_that 'rank[from] && rank[to] && rank[from] < rank[to]')" ""
-is "a driver uses base and core alone" \
-    "$(uses_that 'from == "drivers" && rank[to] > rank["core"]')" ""
-is "no driver uses another" \
-    "$(uses_that 'from == "drivers" && to == "drivers" && driver($2) != driver($3)')" ""
+is "a driver uses base and core alone" "$(uses_that 'from == "drivers" && rank[to] > rank["core"]')" ""
+is "no driver uses another" "$(uses_that 'from == "drivers" && to == "drivers" && driver($2) != driver($3)')" ""
 is "only the list of drivers uses a driver" \
     "$(uses_that 'to == "drivers" && from != "drivers" && $2 !~ /\/api\/drivers\.c$/')" ""
-is "the command uses the public functions alone" \
-    "$(uses_that 'from == "cli" && to != "cli" && $4 !~ /^rowlock_/')" ""
+is "the command uses the public functions alone" "$(uses_that 'from == "cli" && to != "cli" && $4 !~ /^rowlock_/')" ""
 is "no header includes itself through others" \
     "$(uses_that '$1 == "include" && $2 ~ /\.h$/ { print $2, $3 } 0' | tsort 2>&1 >/dev/null)" ""
 is "a machine calls nothing that waits, reads a clock, draws or sends" "$(grep ^acts "$uses")" ""

@@ -5,6 +5,7 @@
 #     exits "what holds" N ARGUMENT…  the same, and passes when it exits with N
 #     errs "what holds" N PART ARGUMENT…      the same, and PART is in what it says on standard error
 #     prints "what holds" N PART ARGUMENT…    or on standard output
+#     gives "what holds" N TEXT ARGUMENT…     or that is TEXT, and no more
 #     answers "what holds" N EXPRESSION VALUE ARGUMENT…   or EXPRESSION of its JSON is VALUE; see json below
 #     silent "what holds" N ARGUMENT…         or it says nothing at all
 #     refused "what" PART ARGUMENT…   exits with 64, PART, a hint at --help, and nothing on standard output
@@ -38,11 +39,9 @@ rl() {
 }
 
 exits() {
-    local name=$1 expected=$2
-    shift 2
-    rl "$@"
-    is "$(about "$name")" "$status" "$expected"
-    [ "$status" = "$expected" ] || tap_note "$*" "$out" "$err"
+    rl "${@:3}"
+    is "$(about "$1")" "$status" "$2"
+    [ "$status" = "$2" ] || tap_note "${*:3}" "$out" "$err"
 }
 
 # given NAME N TEXT PART: the last run exited with N, and PART is in TEXT.
@@ -53,40 +52,16 @@ given() {
     [ $bad = 0 ] || tap_note "exited with $status, not $2, or without '$4':" "$out" "$err"
 }
 
-errs() {
-    local name=$1 expected=$2 part=$3
-    shift 3
-    rl "$@"
-    given "$name" "$expected" "$err" "$part"
-}
-
-prints() {
-    local name=$1 expected=$2 part=$3
-    shift 3
-    rl "$@"
-    given "$name" "$expected" "$out" "$part"
-}
-
-answers() {
-    local name=$1 expected=$2 expression=$3 value=$4
-    shift 4
-    rl "$@"
-    given "$name" "$expected" "=$(json "$expression")=" "=$value="
-}
-
-silent() {
-    local name=$1 expected=$2
-    shift 2
-    rl "$@"
-    given "$name" "$expected" "=$out$err=" "=="
-}
+errs() { rl "${@:4}"; given "$1" "$2" "$err" "$3"; }
+prints() { rl "${@:4}"; given "$1" "$2" "$out" "$3"; }
+gives() { rl "${@:4}"; given "$1" "$2" "=$out=" "=$3="; }
+answers() { rl "${@:5}"; given "$1" "$2" "=$(json "$3")=" "=$4="; }
+silent() { rl "${@:3}"; given "$1" "$2" "=$out$err=" "=="; }
 
 refused() {
-    local name=$1 part=$2
-    shift 2
-    errs "$name is a usage error, $name is named" 64 "$part" "$@"
-    has "$name comes with a hint at --help" "$err" "--help"
-    is "$name prints nothing on standard output" "$out" ""
+    errs "$1 is a usage error, $1 is named" 64 "$2" "${@:3}"
+    has "$1 comes with a hint at --help" "$err" "--help"
+    is "$1 prints nothing on standard output" "$out" ""
 }
 
 has() {
@@ -98,25 +73,18 @@ has() {
 
 # Namespaces are root's to make. Where root may not, the tests of them would be missed in silence.
 can_do() {
-    local name=$1
-    shift
-    "$@" >/dev/null 2>&1 && return
+    "${@:2}" >/dev/null 2>&1 && return
     if [ "$(id -u)" = 0 ]; then
-        tap_result 1 "$(about "$name")"
-        tap_note "root cannot run this: give it CAP_SYS_ADMIN, or run the tests as another user: $*"
+        tap_result 1 "$(about "$1")"
+        tap_note "root cannot run this: give it CAP_SYS_ADMIN, or run the tests as another user: ${*:2}"
     else
-        cannot "$(about "$name")" "this user cannot run: $*"
+        cannot "$(about "$1")" "this user cannot run: ${*:2}"
     fi
     return 1
 }
 
 same() { is "$(about "$1")" "$2" "$3"; }
-
-holds() {
-    local name=$1
-    shift
-    ok "$(about "$name")" "$@"
-}
+holds() { ok "$(about "$1")" "${@:2}"; }
 
 json() {
     local value
@@ -183,10 +151,8 @@ start() {
 
 # begun FILE ARGUMENT…: the same, and waits until FILE has something in it.
 begun() {
-    local file=$1
-    shift
-    start "$@"
-    until_true test -s "$file" || tap_note "nothing in $file: $(cat "$work/${as:-bg}.err")"
+    start "${@:2}"
+    until_true test -s "$1" || tap_note "nothing in $1: $(cat "$work/${as:-bg}.err")"
 }
 
 # ran NAME: how often $job has, which leaves a line each time in a file of the name's.
@@ -231,19 +197,11 @@ killed() {
 }
 
 # A URL with a prefix of its own, so that tests need not care what else is in that database.
-private_url() {
-    case $1 in
-        *\?*) echo "$1&rowlock_prefix=$2" ;;
-        *) echo "$1?rowlock_prefix=$2" ;;
-    esac
-}
+private_url() { case $1 in *\?*) echo "$1&rowlock_prefix=$2" ;; *) echo "$1?rowlock_prefix=$2" ;; esac; }
 
 url_of() {
-    case $1 in
-        sqlite) echo "${ROWLOCK_TEST_SQLITE_URL:-}" ;;
-        postgres) echo "${ROWLOCK_TEST_POSTGRES_URL:-}" ;;
-        mysql) echo "${ROWLOCK_TEST_MYSQL_URL:-}" ;;
-    esac
+    local url=ROWLOCK_TEST_${1^^}_URL
+    echo "${!url:-}"
 }
 
 # The database's own client, fed with statements. Options are for that of MySQL.

@@ -1,9 +1,6 @@
 #!/usr/bin/env bash
 # `rowlock run --every`: each period has one success over all hosts, by the database's clock. On each database.
 # The zones are tested on SQLite: its clock is that of the process, which faketime sets.
-# shellcheck disable=SC2016 # $ in single quotes is the jobs' shell's
-set -u
-# shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/cli.sh"
 
 # A period that ends during no test.
@@ -14,17 +11,13 @@ job='echo "$ROWLOCK_PERIOD" >>"$0"; exit "$(cat "$0.status" 2>/dev/null || echo 
 
 # every "what holds" N COUNT NAME OPTION…: a run of that job exits with N, and the job has run so often in all.
 every() {
-    local text=$1 expected="$2 $3" name=$4
-    shift 4
-    rl run "$name" "$@" -- sh -c "$job" "$work/$name"
-    same "$text" "$status $(ran "$name")" "$expected"
-    [ "$status $(ran "$name")" = "$expected" ] || tap_note "$out" "$err"
+    rl run "$4" "${@:5}" -- sh -c "$job" "$work/$4"
+    same "$1" "$status $(ran "$4")" "$2 $3"
+    [ "$status $(ran "$4")" = "$2 $3" ] || tap_note "$out" "$err"
 }
 
 # As another host whose clock is wrong by so much. A sanitizer wants to be the first of the libraries.
-elsewhere() {
-    ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0 faketime -f "$@"
-}
+elsewhere() { ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0 faketime -f "$@"; }
 
 done_in_a_period() {
     local start
@@ -85,8 +78,7 @@ failing() {
     has "-v says why" "$err" "Z' failed "
     has "and for how long" "$err" "it is not repeated for another 59m"
     every "that is for all hosts, also without the option" 75 3 fails --every $long
-    rl once list fails --json
-    same "the key is listed as failed" "$(json '$d->[0]{state}')" failed
+    answers "the key is listed as failed" 0 '$d->[0]{state}' failed once list fails --json
     prints "as it is shown" 0 "state        failed" once show fails "$(head -n 1 "$work/fails")"
     has "with the time that is left" "$out" "repeated in  59m"
     rl once forget fails "$(head -n 1 "$work/fails")"
@@ -171,7 +163,7 @@ clocks() {
     same "and what it does counts for all" "$(<"$work/jump2")" "$(<"$work/jump")"
 }
 
-refused() {
+refusals() {
     rl run nightly --every $long -- touch "$work/never"
     same "the period is done for another command too" "$status" 0
     has "two jobs of one name are noticed: it is said without -v" "$err" "was done before, by another command; nothing is run"
@@ -207,8 +199,7 @@ refused() {
     errs "a zone with leap seconds is refused" 64 "counts leap seconds; give 'Europe/Berlin'" \
         run x --every 1d --timezone right/Europe/Berlin true
     TZDIR=$work/zones exits "UTC needs no time zone database" 0 run utc --every 1d --timezone UTC true
-    exits "a name that is too long" 64 run "$(printf '%230s' x)" --every 1d true
-    has "is said to be" "$err" "shorten the name"
+    errs "a name that is too long is said to be" 64 "shorten the name" run "$(printf '%230s' x)" --every 1d true
 }
 
 # period NOW START OPTION…: at NOW the period is the one that began at START. Both are UTC, without T and Z.
@@ -314,7 +305,7 @@ all() {
     keys
     race "several hosts at once: it is run once" --every $long
     clocks
-    refused
+    refusals
     [ "$db" = sqlite ] || return
     unset ROWLOCK_URL
     zones

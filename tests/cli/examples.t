@@ -7,8 +7,7 @@ programs=${ROWLOCK_TEST_BUILD:-$PWD/build}/examples
 nightly() {
     same "nightly works under its lock" "$("$programs/nightly" "$ROWLOCK_URL")" "working with token 1"
     rl acquire nightly --owner somebody --ttl 1h
-    same "it is content if another does" "$("$programs/nightly" "$ROWLOCK_URL")" \
-        "somebody else is at it; good"
+    same "it is content if another does" "$("$programs/nightly" "$ROWLOCK_URL")" "somebody else is at it; good"
     rl break nightly
     "$programs/nightly" "nosuch:thing" 2>"$work/err"
     same "and fails when it cannot tell" $? 1
@@ -18,8 +17,7 @@ nightly() {
 adopting() {
     # libpq knows nothing of our own parameter.
     local plain=$ROWLOCK_TEST_POSTGRES_URL
-    has "adopt_postgres works with its own connection" "$("$programs/adopt_postgres" "$plain")" \
-        "working in database "
+    has "adopt_postgres works with its own connection" "$("$programs/adopt_postgres" "$plain")" "working in database "
     rl acquire adopted --owner somebody --url "$plain"
     has "and finds the lock held" "$("$programs/adopt_postgres" "$plain")" "is at it"
     rl break adopted --url "$plain"
@@ -29,19 +27,15 @@ adopting() {
 
 # bank NAME ARGUMENT…: one transfer; $status, and what it said in $work/NAME.
 bank() {
-    local name=$1
-    shift
-    "$programs/bank_postgres" "$@" "$ROWLOCK_TEST_POSTGRES_URL" <<<"" >"$work/$name" 2>&1
+    "$programs/bank_postgres" "${@:2}" "$ROWLOCK_TEST_POSTGRES_URL" <<<"" >"$work/$1" 2>&1
     status=$?
 }
 
 # The same, but it stands still beyond its lease while another one is made. Descriptor 7 is its Return key.
 bank_paused() {
     local name=$1
-    shift
     mkfifo "$work/$name.return"
-    "$programs/bank_postgres" "$@" "$ROWLOCK_TEST_POSTGRES_URL" <"$work/$name.return" \
-        >"$work/$name" 2>&1 &
+    "$programs/bank_postgres" "${@:2}" "$ROWLOCK_TEST_POSTGRES_URL" <"$work/$name.return" >"$work/$name" 2>&1 &
     pid=$!
     exec 7>"$work/$name.return"
     until_true grep -q "press Return" "$work/$name"
@@ -148,8 +142,7 @@ repricing() {
     writer=$!
     kill_reprice
     "$programs/reprice" "$ROWLOCK_URL" 2>"$work/err" >"$work/reprice"
-    same "another may not begin while its lease lasts" "$? $(<"$work/err")" \
-        "1 reprice: another one is at work"
+    same "another may not begin while its lease lasts" "$? $(<"$work/err")" "1 reprice: another one is at work"
     rl break reprice
     status=0
     "$programs/reprice" "$ROWLOCK_URL" 2>"$work/err" >"$work/reprice" || status=$?
@@ -205,9 +198,7 @@ restocking() {
         echo "CREATE TABLE items (id INTEGER PRIMARY KEY, stock INTEGER NOT NULL, version BIGINT NOT NULL);"
         echo "INSERT INTO items VALUES (1, 5, 1)$(seq -f ', (%.0f, 5, 1)' 2 $items);"
     } | sql_client
-    for _ in 1 2 3; do
-        "$programs/restock" "$ROWLOCK_URL" 1 $items >/dev/null 2>>"$work/err" &
-    done
+    for _ in 1 2 3; do "$programs/restock" "$ROWLOCK_URL" 1 $items >/dev/null 2>>"$work/err" & done
     wait
     same "restock beside itself adds to each item once for each" \
         "$(sql_client <<<"SELECT count(*) FROM items WHERE stock = 35 AND version = 4;")" $items
@@ -217,13 +208,15 @@ restocking() {
 
 # example NAME ARGUMENT…: runs it; sets $status, $out and $err.
 example() {
-    local name=$1
-    shift
-    "$programs/$name" "$@" >"$work/out" 2>"$work/err" </dev/null
+    "$programs/$1" "${@:2}" >"$work/out" 2>"$work/err" </dev/null
     status=$?
     out=$(<"$work/out")
     err=$(<"$work/err")
 }
+
+# gave "what holds" "N TEXT" NAME ARGUMENT…: at $ROWLOCK_URL it exits with N, and prints TEXT. gave_err: on standard error.
+gave() { example "$3" "$ROWLOCK_URL" "${@:4}"; same "$1" "$status $out" "$2"; }
+gave_err() { example "$3" "$ROWLOCK_URL" "${@:4}"; same "$1" "$status $err" "$2"; }
 
 # prints_now PATTERN ARGUMENT…: does the command print a line like it?
 prints_now() { "$command" "${@:2}" | grep -q "$1"; }
@@ -236,26 +229,22 @@ operating() {
     token=$out
     begun "$work/bg.err" acquire taken --owner patient -w 60 -v
     until_true prints_now '^taken ' list --waiters
-    example operator "$ROWLOCK_URL" look
-    same "operator looks" "$status $err" "0 "
+    gave_err "operator looks" "0 " operator look
     has "and shows a grant" "$out" "grant of taken: owner somebody, token $token, valid"
     has "and a waiter" "$out" "waiter for taken: patient"
     has "and a finding" "$out" "isolation is "
     has "and its verdict" "$(tail -n 1 <<<"$out")" "fit for locks"
     example operator "$ROWLOCK_URL" count 'take?'
     has "operator counts" "$status $out" "taken: 1 holders, 1 waiters"
-    example operator "$ROWLOCK_URL" break taken
-    same "operator breaks a grant by its token" "$status $out" "0 somebody had it, with token $token"
+    gave "operator breaks a grant by its token" "0 somebody had it, with token $token" operator break taken
     finished "$pid"
     same "and the waiter gets the lock" "$status" 0
-    example operator "$ROWLOCK_URL" break "no such lock"
-    same "a name that was never granted is NONE" "$status $out" "1 "
+    gave "a name that was never granted is NONE" "1 " operator break "no such lock"
     has "and it says so" "$err" "ROWLOCK_NONE"
     until_true prints_now "worn .*expired" list
     example operator "$ROWLOCK_URL" sweep
     same "operator sweeps" "$status $(rl list --json && grep -c worn <<<"$out")" "0 0"
-    example operator "$ROWLOCK_URL" restored
-    same "operator raises the tokens" "$status $err" "0 "
+    gave_err "operator raises the tokens" "0 " operator restored
     rl break taken
     rl acquire taken --owner somebody
     holds "above all that there were" test "$out" -gt $((token + 1000000))
@@ -267,14 +256,12 @@ operating() {
 }
 
 handing_over() {
-    example handover "$ROWLOCK_URL" baton
-    same "handover goes through" "$status $err" "0 "
+    gave_err "handover goes through" "0 " handover baton
     has "the parent acquires" "$out" "parent: granted until "
     has "the child renews and works" "$out" ", renewed"
     rl acquire baton --owner somebody -n
     same "and gives the lock back" "$status" 0
-    example handover "$ROWLOCK_URL" baton
-    same "handover does not get a lock that is held" "$status $out" "1 "
+    gave "handover does not get a lock that is held" "1 " handover baton
     example handover "$ROWLOCK_URL" baton another 1
     has "and a child with an old grant finds it lost" "$status $err" "1 handover: ROWLOCK_LOST"
     rl break baton
@@ -319,27 +306,18 @@ piping() {
 }
 
 paying() {
-    example once "$ROWLOCK_URL" pay 77 12
-    same "once pays" "$status $out" "0 paid: receipt of 12 for 77"
-    example once "$ROWLOCK_URL" pay 77 12
-    same "and shows the receipt the second time" "$status $out" "0 paid before: receipt of 12 for 77"
-    example once "$ROWLOCK_URL" pay 77 13
-    same "another amount is a mismatch" "$status $out" "1 was asked for with another amount"
-    example once "$ROWLOCK_URL" pay 78 0
-    same "a payment can fail" "$status $out" "0 the payment failed"
-    example once "$ROWLOCK_URL" pay 78 9
-    same "and is made later" "$status $out" "0 paid: receipt of 9 for 78"
-    example once "$ROWLOCK_URL" list
-    same "once lists" "$status $out" "0 77: paid, amount 12
-78: paid, amount 9"
-    example once "$ROWLOCK_URL" forget 77
-    same "once forgets" "$status $err" "0 "
+    gave "once pays" "0 paid: receipt of 12 for 77" once pay 77 12
+    gave "and shows the receipt the second time" "0 paid before: receipt of 12 for 77" once pay 77 12
+    gave "another amount is a mismatch" "1 was asked for with another amount" once pay 77 13
+    gave "a payment can fail" "0 the payment failed" once pay 78 0
+    gave "and is made later" "0 paid: receipt of 9 for 78" once pay 78 9
+    gave "once lists" "0 77: paid, amount 12
+78: paid, amount 9" once list
+    gave_err "once forgets" "0 " once forget 77
     example once "$ROWLOCK_URL" forget 77
     has "what is there" "$status $err" "1 once: ROWLOCK_NONE"
-    example once "$ROWLOCK_URL" sweep 1
-    same "once sweeps what is old" "$status $out" "0 0 removed"
-    example once "$ROWLOCK_URL" sweep 0
-    same "and what is not" "$status $out" "0 1 removed"
+    gave "once sweeps what is old" "0 0 removed" once sweep 1
+    gave "and what is not" "0 1 removed" once sweep 0
 }
 
 make_parcels() {
@@ -362,21 +340,17 @@ parcels_are() {
 
 sending() {
     make_parcels
-    example parcels "$ROWLOCK_URL" pack 7
-    same "parcels packs" "$status $err" "0 "
+    gave_err "parcels packs" "0 " parcels pack 7
     parcels_are "a parcel and two items" "sent IS NULL" 2
     same "each with its values" "$(sql_client <<<"SELECT count(*) FROM items WHERE
         (content = 'book' AND weight = 1.5 AND NOT fragile AND length(picture) = 3) OR
         (content = 'vase' AND weight = 0.25 AND fragile AND picture IS NULL);")" 2
-    example parcels "$ROWLOCK_URL" pack 7
-    same "and not twice" "$status $out" "1 was packed before"
+    gave "and not twice" "1 was packed before" parcels pack 7
     sql_client <<<"UPDATE parcels SET version = 5;"
-    example parcels "$ROWLOCK_URL" send 7
-    same "parcels sends what is in it" "$status $out" "0 item: book
-item: vase"
+    gave "parcels sends what is in it" "0 item: book
+item: vase" parcels send 7
     parcels_are "the time is noted, and the version moves" "sent = '2026-12-24 18:00:00' AND version = 6" 2
-    example parcels "$ROWLOCK_URL" clear 7
-    same "parcels takes the items out" "$status $err" "0 "
+    gave_err "parcels takes the items out" "0 " parcels clear 7
     parcels_are "which moves the version of the parcel" "version = 7" 0
     example parcels "$ROWLOCK_URL" send 7
     has "an empty parcel is not sent" "$status $err" "1 parcels: ROWLOCK_GONE"

@@ -29,8 +29,7 @@ guarding() {
     same "the guard answers with our token" "$said" "$token"
     exits "the lease can be renewed meanwhile" 0 renew typed --owner me --token "$token" --ttl 0.3
     until_true lapsed typed
-    exits "an expired lock is not taken over while a transaction guards it" 75 \
-        acquire typed --owner rival -n
+    exits "an expired lock is not taken over while a transaction guards it" 75 acquire typed --owner rival -n
     silent "which a run that may not wait does not speak of" 75 run -n typed true
     silent "nor with a status of its own" 0 run -n -E 0 typed true
     errs "unless it is asked to" 75 "another transaction is changing it" run -n -v typed true
@@ -73,8 +72,7 @@ releasing() {
     token=$out
     say "BEGIN"
     say "DELETE FROM rowlock_locks WHERE name = 'together' AND slot = 0 AND owner = 'me' AND token = $token"
-    exits "a release within a transaction is not there before its end" 75 \
-        acquire together --owner rival -n
+    exits "a release within a transaction is not there before its end" 75 acquire together --owner rival -n
     say "ROLLBACK"
     exits "nor after a rollback" 0 verify together --owner me --token "$token"
 }

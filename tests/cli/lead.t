@@ -1,9 +1,6 @@
 #!/usr/bin/env bash
 # `rowlock lead` and `rowlock leader`: one of several is the leader; the next one takes over when it resigns, loses
 # the lock or dies. On each database.
-# shellcheck disable=SC2016 # $ in single quotes is the jobs' shell's
-set -u
-# shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/cli.sh"
 own_servers
 
@@ -15,11 +12,9 @@ has_terms() { [ "$(terms "$1")" -ge "$2" ]; }
 
 # leads WHO NAME OPTION…: in the background. Sets $pid.
 leads() {
-    local who=$1
-    shift
     # Time: a loss is found by the next renewal, after a third of the lease. A machine may stand still
     # for the other two thirds.
-    "$command" lead --ttl 15s "$@" -- sh -c "$stay" "$work/$who" 2>"$work/$who.err" </dev/null &
+    "$command" lead --ttl 15s "${@:2}" -- sh -c "$stay" "$work/$1" 2>"$work/$1.err" </dev/null &
     pid=$!
 }
 

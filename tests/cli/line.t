@@ -8,12 +8,9 @@
 stay='echo began >"$0"; while [ ! -e "$0.go" ]; do sleep 0.05; done; exit 7'
 declare -A pids
 hold() {
-    local tag=$1
-    shift
-    rm -f "$work/$tag" "$work/$tag".*
-    env --default-signal=INT,QUIT "$command" run "$@" -- sh -c "$stay" "$work/$tag" \
-        >"$work/$tag.out" 2>"$work/$tag.err" </dev/null &
-    pids[$tag]=$!
+    rm -f "$work/$1" "$work/$1".*
+    as=$1 start run "${@:2}" -- sh -c "$stay" "$work/$1"
+    pids[$1]=$pid
 }
 
 began() { until_true test -s "$work/$1" || tap_note "no job: $(cat "$work/$1.err")"; }
@@ -31,18 +28,14 @@ sharing() {
     hold reader2 --shared doc
     began reader2
     holds "two share a lock" test -s "$work/reader2"
-    exits "which keeps out a client that wants it alone" 75 run -n doc true
-    same "silently" "$err" ""
-    exits "a client that counts its holders finds it of another kind" 75 run -n --permits 2 doc true
-    has "and is told so even where no client waits" "$err" "shared"
-    rl list --json
-    same "list tells the kind" "$(json 'join " ", map { $_->{kind} . ($_->{permits} // "-") } @$d')" "shared- shared-"
+    silent "which keeps out a client that wants it alone, silently" 75 run -n doc true
+    errs "a client that counts its holders is told of another kind, though no client waits" 75 shared run -n --permits 2 doc true
+    answers "list tells the kind" 0 'join " ", map { $_->{kind} . ($_->{permits} // "-") } @$d' "shared- shared-" list --json
     exits "show tells all holders" 0 show doc
     same "of what kind they are" "$(grep -c '^kind  *shared$' <<<"$out")" 2
     hold writer doc
     holds "a writer stands in line" in_line doc 1
-    exits "a client behind the writer does not overtake, though it would share" 75 run -n -s doc true
-    same "silently as well" "$err" ""
+    silent "a client behind the writer does not overtake, though it would share, silently as well" 75 run -n -s doc true
     errs "which -v explains, by the next in the queue" 75 "'doc' goes to sh[" run -n -v -s doc true
     exits "unless it wants to be unfair" 0 run -n -s --unfair doc true
     exits "show tells the line" 0 show doc

@@ -23,16 +23,13 @@ single_steps() {
     holds "and prints nothing but its token" grep -Eqx '[1-9][0-9]*' <<<"$token"
     first=$token
     silent "verify finds the grant standing, and prints nothing" 0 verify steps --owner me --token "$token"
-    exits "another is told at once with -n" 75 acquire steps -n --owner other
-    same "and silently, for cron's sake" "$out$err" ""
+    silent "another is told at once with -n, and silently, for cron's sake" 75 acquire steps -n --owner other
     exits "-E changes that status" 3 acquire steps -n -E 3 --owner other
     errs "-v names the holder, with program, process, host and note" 75 "rowlock[" acquire steps -n -v --owner other
     has "with the note as well" "$err" "a note"
     exits "a wait that is too short ends with the same status" 75 acquire steps -w 0.2 --owner other
-    exits "--json tells the holder" 75 acquire steps -n --json
-    same "with the token in the way" "$(json '$d->{result} . $d->{holder}{token}')" "busy$token"
-    exits "renew makes the lease last as long as it was granted for" 0 \
-        renew steps --owner me --token "$token" --json
+    answers "--json tells the holder, with the token in the way" 75 '$d->{result} . $d->{holder}{token}' "busy$token" acquire steps -n --json
+    exits "renew makes the lease last as long as it was granted for" 0 renew steps --owner me --token "$token" --json
     holds "counted from now on" test "$(json '$d->{remaining_ms}')" -gt 50000
     holds "and no longer" test "$(json '$d->{remaining_ms}')" -le 100000
     exits "or as long as --ttl says" 0 renew steps --owner me --token "$token" --ttl 1h
@@ -41,16 +38,13 @@ single_steps() {
     same "and the renewals are counted" "$(json '$d->{grants}[0]{renewals}')" 2
     exits "a stranger renews nothing" 76 renew steps --owner other --token "$token"
     exits "nor does another token" 76 release steps --owner me --token $((token + 1))
-    exits "which release says in JSON, too" 76 release steps --owner other --token "$token" --json
-    same "as lost" "$(json '$d->{result}')" "lost"
+    answers "which release says in JSON, too, as lost" 76 '$d->{result}' "lost" release steps --owner other --token "$token" --json
     exits "after all that the grant stands" 0 verify steps --owner me --token "$token"
     exits "the same owner gets its lock again" 0 acquire steps --owner me
     holds "with a greater token" test "$out" -gt "$token"
     token=$out
-    exits "and the older grant is gone" 76 verify steps --owner me --token "$first"
-    has "which is said" "$err" "the grant with token $first is gone"
-    ROWLOCK_OWNER=me ROWLOCK_TOKEN=$token exits "owner and token may come from the environment" \
-        0 release steps
+    errs "and the older grant is gone, which is said" 76 "the grant with token $first is gone" verify steps --owner me --token "$first"
+    ROWLOCK_OWNER=me ROWLOCK_TOKEN=$token exits "owner and token may come from the environment" 0 release steps
     exits "a second release finds nothing" 76 release steps --owner me --token "$token"
 }
 
@@ -61,8 +55,7 @@ made_up_owner() {
     exits "and the shown owner can release" 0 release made-up \
         --owner "$(json '$d->{owner}')" --token "$(json '$d->{token}')"
     ROWLOCK_OWNER="from the environment" exits "ROWLOCK_OWNER is acquire's owner" 0 acquire by-env
-    rl show by-env --json
-    same "as show tells" "$(json '$d->{grants}[0]{owner}')" "from the environment"
+    answers "as show tells" 0 '$d->{grants}[0]{owner}' "from the environment" show by-env --json
 }
 
 expiry() {
@@ -70,8 +63,7 @@ expiry() {
     rl acquire short --owner me --ttl 100ms
     token=$out
     rl wait short
-    exits "verify calls a lease that ran out lapsed" 76 verify short --owner me --token "$token" --json
-    same "in JSON" "$(json '$d->{result}')" "lapsed"
+    answers "verify calls a lease that ran out lapsed, in JSON" 76 '$d->{result}' "lapsed" verify short --owner me --token "$token" --json
     has "and says that no other client got the lock" "$err" "no other client"
     exits "list shows it as expired" 0 list
     has "since when" "$(grep '^short ' <<<"$out")" "expired "
@@ -91,15 +83,12 @@ listing() {
     same "and goes on in the order of names" "$(grep -o '^list-[ab]' <<<"$out" | tr '\n' ' ')" "list-a list-b "
     has "what a terminal would obey is escaped" "$out" 'wakeup\x07, line\x0abreak, \x1b[31mred'
     rl acquire "list-u" --owner me --note $'a\u2028b\u200bc\ufeffd\u061ce\u200df'
-    rl list
-    has "so is what separates lines or is not seen" "$out" 'a\xe2\x80\xa8b\xe2\x80\x8bc\xef\xbb\xbfd\xd8\x9ce'$'\u200df'
-    rl show list-u
-    has "for show too" "$out" 'a\xe2\x80\xa8b\xe2\x80\x8bc\xef\xbb\xbfd\xd8\x9ce'$'\u200df'
+    prints "so is what separates lines or is not seen" 0 'a\xe2\x80\xa8b\xe2\x80\x8bc\xef\xbb\xbfd\xd8\x9ce'$'\u200df' list
+    prints "for show too" 0 'a\xe2\x80\xa8b\xe2\x80\x8bc\xef\xbb\xbfd\xd8\x9ce'$'\u200df' show list-u
     rl release list-u --owner me --token 1
     exits "list --names prints only the names" 0 list --names
     same "in the same order" "$(grep '^list-' <<<"$out")" "list-a"$'\n'"list-b"
-    exits "list --json is an array in the same order" 0 list --json
-    same "of objects" "$(json 'join " ", grep { /^list-/ } map { $_->{name} } @$d')" "list-a list-b"
+    answers "list --json is an array in the same order, of objects" 0 'join " ", grep { /^list-/ } map { $_->{name} } @$d' "list-a list-b" list --json
     same "with exact texts" "$(json '(grep { $_->{name} eq "list-b" } @$d)[0]{note}')" \
         "$(printf 'wakeup\a, line\nbreak, \033[31mred')"
     rl acquire "list of a name that is longer than any column has room for" --owner me
@@ -108,8 +97,7 @@ listing() {
         "$(grep -o '^ *[^ ]* *[0-9]*  *exclusive' <<<"$(grep -A1 '^list' <<<"$out" | grep exclusive)" | awk '{ print length }' | sort -u | wc -l)" 1
     prints "show prints one lock, with its owner" 0 "owner        me" show list-a
     errs "show of what never was ends with 1, and says so" 1 "no such lock" show nothing-of-this-name
-    exits "in JSON, too" 1 show nothing-of-this-name --json
-    same "with no grants" "$(json '@{$d->{grants}} . "/" . ($d->{last_token} // "none")')" "0/none"
+    answers "in JSON, too, with no grants" 1 '@{$d->{grants}} . "/" . ($d->{last_token} // "none")' "0/none" show nothing-of-this-name --json
     rl acquire once --owner me
     local token=$out
     rl release once --owner me --token "$token"
@@ -124,12 +112,10 @@ sweeping() {
     prints "a dry run names what would go, one a line" 0 "would remove 'swept-1'" sweep --dry-run
     answers "and removes nothing, as JSON says" 0 '$d->{dry_run} ? $d->{locks} : "wet"' 2 sweep --dry-run --json
     prints "what expired lately can be spared, so nothing is removed" 0 "removed 0 expired locks" sweep --older-than 1h
-    exits "a sweep removes what expired" 0 sweep --json
-    same "and names it in JSON" "$(json 'join " ", map { $_->{name} } @{$d->{removed}}')" "swept-1 swept-2"
+    answers "a sweep removes what expired, and names it in JSON" 0 'join " ", map { $_->{name} } @{$d->{removed}}' "swept-1 swept-2" sweep --json
     prints "a second one finds nothing, as its summary says" 0 "removed 0 expired locks" sweep
     silent "with -q it says nothing, at all" 0 sweep -q
-    rl list --json
-    same "a running lease stays" "$(json 'scalar grep { $_->{name} eq "unswept" } @$d')" 1
+    answers "a running lease stays" 0 'scalar grep { $_->{name} eq "unswept" } @$d' 1 list --json
     start sweep --every 200ms --json
     rl acquire swept-3 --owner me --ttl 100ms
     holds "--every sweeps again and again" until_true grep -q swept-3 "$work/bg.out"
@@ -144,8 +130,7 @@ breaking() {
     rl acquire broken --owner me
     token=$out
     exits "break leaves another token's grant alone" 1 break broken --if-token $((token + 1))
-    exits "break takes a grant away" 0 break broken --if-token "$token"
-    has "and says whose it was" "$out" "took 'broken' from rowlock["
+    prints "break takes a grant away, and says whose it was" 0 "took 'broken' from rowlock[" break broken --if-token "$token"
     exits "the old holder finds itself out" 76 renew broken --owner me --token "$token"
     errs "there is nothing left to break, which is said" 1 "it has no holder" break broken
     answers "in JSON, too, as none" 1 '$d->{result}' "none" break broken --json
@@ -199,8 +184,7 @@ names() {
         -- "$name"
     name=$(printf 'ö%.0s' {1..127})x
     exits "a name of 255 bytes passes" 0 acquire "$name" --owner me
-    rl show "$name" --json
-    same "and is not cut" "$(json '$d->{grants}[0]{name}')" "$name"
+    answers "and is not cut" 0 '$d->{grants}[0]{name}' "$name" show "$name" --json
     errs "a name of 256 bytes is refused, with the reason" 64 "255 bytes" acquire "${name}x" --owner me
     exits "so is an empty one" 64 acquire "" --owner me
     exits "and one that is not UTF-8" 64 acquire $'\xff\xfe' --owner me
@@ -220,32 +204,26 @@ many() {
     exits "a long list" 0 list
     same "has one heading" "$(grep -c '^NAME' <<<"$out")" 1
     same "and a line for each lock" "$(grep -c '^many ' <<<"$out")" 2500
-    rl list --json
-    same "and in JSON an object" "$(json 'scalar grep { $_->{name} =~ /^many / } @$d')" 2500
+    answers "and in JSON an object" 0 'scalar grep { $_->{name} =~ /^many / } @$d' 2500 list --json
     rl sweep
 }
 
 # full "what" ARGUMENT…: its output cannot be written.
 full() {
-    local what=$1 got
-    shift
-    "$command" "$@" >/dev/full 2>"$work/err"
-    same "$what onto a full disk is noticed" $? 74
-    got=$(<"$work/err")
-    has "$what onto a full disk says so" "$got" "write to standard output"
-    "$command" "$@" >&- 2>/dev/null
-    same "$what with standard output closed is noticed" $? 74
+    "$command" "${@:2}" >/dev/full 2>"$work/err"
+    same "$1 onto a full disk is noticed" $? 74
+    has "$1 onto a full disk says so" "$(<"$work/err")" "write to standard output"
+    "$command" "${@:2}" >&- 2>/dev/null
+    same "$1 with standard output closed is noticed" $? 74
 }
 
 # Its output goes where nothing reads any more, which MariaDB's client library hides from us.
 unread() {
-    local what=$1
-    shift
     mkfifo "$work/unread"
     # shellcheck disable=SC2094 # a pipe
     exec 7<>"$work/unread" 8>"$work/unread" 7<&-
-    env --default-signal=PIPE "$command" "$@" >&8 2>"$work/err"
-    same "$what without a reader ends as other programs do" "$?$(<"$work/err")" 141
+    env --default-signal=PIPE "$command" "${@:2}" >&8 2>"$work/err"
+    same "$1 without a reader ends as other programs do" "$?$(<"$work/err")" 141
     exec 8>&-
     rm "$work/unread"
 }
@@ -287,14 +265,12 @@ unreachable() {
             *" ${url%%ql:*} "* | *" ${url%%://*} "*) ;;
             *) continue ;;
         esac
-        exits "${url%%:*}: a database that is not there is unreachable" 69 list --url "$url"
-        has "${url%%:*}: which the error says" "$err" "rowlock: "
+        errs "${url%%:*}: a database that is not there is unreachable, which the error says" 69 "rowlock: " list --url "$url"
         errs "${url%%:*}: it names the lock that was asked for" 69 "rowlock: acquire 'nightly': open: " \
             acquire -n nightly --owner me --url "$url"
         errs "${url%%:*}: and server" 69 127.0.0.1 show nightly --url "$url"
         [[ $url == mysql* ]] || has "${url%%:*}: and why" "$err" "Connection refused"
-        exits "${url%%:*}: a password does not show in the error" 69 \
-            list --url "${url/:\/\//:\/\/somebody:hush@}"
+        exits "${url%%:*}: a password does not show in the error" 69 list --url "${url/:\/\//:\/\/somebody:hush@}"
         case $err in *hush*) tap_result 1 "not even in part" ;; *) tap_result 0 "not even in part" ;; esac
     done
 }

@@ -7,8 +7,7 @@ export XDG_STATE_HOME=$work/state
 
 empty_urls() {
     errs "an empty --url is refused, by name" 64 "--url is empty" --url "" run -n x -- true
-    ROWLOCK_URL='' exits "an empty ROWLOCK_URL is refused" 64 run -n x -- true
-    has "it, too, by name" "$err" "ROWLOCK_URL is empty"
+    ROWLOCK_URL='' errs "an empty ROWLOCK_URL is refused by name" 64 "ROWLOCK_URL is empty" run -n x -- true
     holds "and no lock was taken in a database of this host's own" test ! -e "$XDG_STATE_HOME"
 }
 
@@ -38,11 +37,8 @@ short_waits() {
     local n
     start run short -- sleep 60
     until_true "$command" show short
-    for n in 1 2 3 5 8 13; do
-        exits "a wait of $n ms ends" 75 run -v -w "${n}ms" short -- true
-    done
-    exits "a wait of 400 days is refused in the option's words" 64 run -w 400d short -- true
-    has "which say the most it takes" "$err" "--wait: must be at most 366d"
+    for n in 1 2 3 5 8 13; do exits "a wait of $n ms ends" 75 run -v -w "${n}ms" short -- true; done
+    errs "a wait of 400 days is refused in the option's words, and its limit" 64 "--wait: must be at most 366d" run -w 400d short -- true
     killed "the holder ends by the signal" TERM 143 "$pid"
 }
 

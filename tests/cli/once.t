@@ -1,27 +1,18 @@
 #!/usr/bin/env bash
 # `rowlock run --once`: what is done under a key is done once; what failed, or was killed, is done by the next run;
 # and keys are swept. On each database.
-# shellcheck disable=SC2016 # $ in single quotes is Perl's, or the jobs' shell's
-set -u
-# shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/cli.sh"
 
 # A job that leaves a line each time, and ends as the file beside it says; 0 if there is none.
 job='echo ran >>"$0"; exit "$(cat "$0.status" 2>/dev/null || echo 0)"'
 
 # once KEY NAME OPTION…: that job, with a file of the name's. Sets $status, $out and $err.
-once() {
-    local key=$1 name=$2
-    shift 2
-    rl run "$name" --once "$key" "$@" -- sh -c "$job" "$work/$name"
-}
+once() { rl run "$2" --once "$1" "${@:3}" -- sh -c "$job" "$work/$2"; }
 
 # once_ran "what holds" N COUNT KEY NAME OPTION…: it exits with N, and the job has run so often in all.
 once_ran() {
-    local name=$1 expected="$2 $3"
-    shift 3
-    once "$@"
-    same "$name" "$status $(ran "$2")" "$expected"
+    once "${@:4}"
+    same "$1" "$status $(ran "$5")" "$2 $3"
 }
 
 done_once() {
@@ -39,15 +30,13 @@ done_once() {
 }
 
 mismatches() {
-    exits "the same key for another command is 64" 64 run daily --once k1 -- touch "$work/never"
-    has "which is said" "$err" "another command"
+    errs "the same key for another command is 64, which is said" 64 "another command" run daily --once k1 -- touch "$work/never"
     exits "a command of one word more or less" 0 run daily --once words -- true "a b"
     exits "is another" 64 run daily --once words -- true a b
     holds "nothing of that runs" test ! -e "$work/never"
     holds "and the lock is free" free daily
     exits "a key of no bytes is 64" 64 run daily --once "" true
-    exits "a name and a key that are together too long are, too" 64 run daily --once "$(printf '%248s' x)" true
-    has "which is said" "$err" "too long by 1 bytes"
+    errs "a name and a key that are together too long are, too, which is said" 64 "too long by 1 bytes" run daily --once "$(printf '%248s' x)" true
     exits "what just fits is not" 0 run daily --once "$(printf '%247s' x)" true
     exits "it needs the lock for itself: no -s" 64 run -s daily --once k0 true
     exits "nor --permits" 64 run --permits 2 daily --once k0 true
@@ -92,8 +81,7 @@ scopes() {
     exits "forget wants a key" 64 once forget
     once k3 progress
     begun "$work/progress.began" run progress --once k4 --ttl 1h -- sh -c 'echo >"$0.began"; exec sleep 300' "$work/progress"
-    rl once list progress --json
-    same "a key in progress is listed as that" "$(json 'join "|", map { $_->{state} } @$d')" "done|in progress"
+    answers "a key in progress is listed as that" 0 'join "|", map { $_->{state} } @$d' "done|in progress" once list progress --json
     end "$pid"
 }
 
@@ -118,9 +106,7 @@ failures() {
 # The job says that it has begun, and stays.
 stay='echo ran >>"$0"; [ -e "$0.short" ] || exec sleep 300'
 
-begin() {
-    begun "$work/$1" run "$1" --once "$2" --ttl 1h -- sh -c "$stay" "$work/$1"
-}
+begin() { begun "$work/$1" run "$1" --once "$2" --ttl 1h -- sh -c "$stay" "$work/$1"; }
 
 interruptions() {
     begin cut k7
@@ -132,8 +118,7 @@ interruptions() {
     begin dead k8
     killed "rowlock itself is killed" KILL 137 "$pid"
     touch "$work/dead.short"
-    exits "as long as its lease lasts the key is not reached" 75 run -n dead --once k8 -- \
-        sh -c "$stay" "$work/dead"
+    exits "as long as its lease lasts the key is not reached" 75 run -n dead --once k8 -- sh -c "$stay" "$work/dead"
     answers "and is in progress" 0 '$d->{state}' "in progress" once show dead k8 --json
     rl break dead
     answers "its grant is gone, and so is the run" 0 '"$d->{state} $d->{remaining_ms}"' "given up 0" once show dead k8 --json
@@ -212,28 +197,23 @@ claimed_elsewhere() {
     silent "a key that another program has claimed: -n says nothing" 75 run -n elsewhere --once k13 -- \
         sh -c "$stay" "$work/elsewhere"
     echo "UPDATE cli_$$_once SET changed = 2400000000000000 WHERE name = '9:elsewhere:k13'" | sql_client
-    rl once list elsewhere
-    has "a key of the future was changed now" "$out" "0.0s"
+    prints "a key of the future was changed now" 0 "0.0s" once list elsewhere
     errs "with -v it does" 75 "is in progress" run -nv elsewhere --once k13 -- sh -c "$stay" "$work/elsewhere"
     errs "and so does a run that would have waited for the lock" 75 "is in progress" run elsewhere --once k13 -- \
         sh -c "$stay" "$work/elsewhere"
 }
 
 sweeping() {
-    rl sweep --json
-    same "keys are kept for long" "$(json '$d->{once}')" 0
-    rl sweep --once-older-than never --json
-    same "or for ever" "$(json '$d->{once}')" 0
-    rl sweep --once-older-than 1ms --dry-run --json
-    same "a dry run removes none" "$(json '$d->{once}')" 0
+    answers "keys are kept for long" 0 '$d->{once}' 0 sweep --json
+    answers "or for ever" 0 '$d->{once}' 0 sweep --once-older-than never --json
+    answers "a dry run removes none" 0 '$d->{once}' 0 sweep --once-older-than 1ms --dry-run --json
     once_ran "so they are known" 0 3 k1 daily
     rl sweep --once-older-than 1ms --json
     holds "a sweep tells how many it forgets" test "$(json '$d->{once}')" -gt 5
     once_ran "what is forgotten is done again" 0 4 k1 daily
     # Time: the key must be older than 1 ms by the real clock. More changes nothing.
     sleep 0.05
-    rl sweep --once-older-than 1ms
-    has "as it says to people" "$out" ", 1 once key"
+    prints "as it says to people" 0 ", 1 once key" sweep --once-older-than 1ms
     exits "a length of nothing is not accepted" 64 sweep --once-older-than 0
 }
 

@@ -1,9 +1,6 @@
 #!/usr/bin/env bash
 # `rowlock run` and its server: one that hangs, restarts, stays away for a while, or that the URL does not fit. On
 # each server.
-# shellcheck disable=SC2016 # $ in single quotes is Perl's, or the jobs' shell's
-set -u
-# shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/cli.sh"
 own_servers
 
@@ -204,8 +201,7 @@ misconfigured_mysql() {
     exits "a login that the server refuses is not waited for" 77 run -w 60s --url "mysql://nobody_of_this_name@$rest" fault true
     rest=/${rest#*/}
     if ldd "$command" | grep -q libmariadb; then # Oracle's library does not tell
-        exits "neither is a host that there is not" 64 run -w 60s --url "mysql://root@no..host$rest" fault true
-        has "which the error says" "$err" "no..host"
+        errs "neither is a host that there is not, which the error says" 64 "no..host" run -w 60s --url "mysql://root@no..host$rest" fault true
     fi
     exits "one of several is passed over" 0 run --url "mysql://root@no..host,${ROWLOCK_URL#*@}" fault true
     can_do "a name service that is away" unshare --net true || return

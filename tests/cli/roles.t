@@ -35,7 +35,6 @@ CREATE ROLE rowlock_test_sweeper LOGIN;
 CREATE DATABASE $base;
 SQL
 as reader
-# shellcheck disable=SC2016 # the backquotes are the message's
 errs "a role that may create nothing is told to ask a DBA" 77 'let a DBA run what `rowlock install --print` prints' install
 exits "a role that may create nothing prints what installs" 0 install --print
 unset ROWLOCK_URL
@@ -82,9 +81,7 @@ for table in locks waiters tokens fences once walks; do
     without INSERT $table
     without UPDATE $table
 done
-for table in locks waiters once walks; do
-    without DELETE $table
-done
+for table in locks waiters once walks; do without DELETE $table; done
 exits "user: check finds nothing that lacks any more" 0 check
 exits "user: break is denied" 77 break "kept by user"
 exits "user: raise-tokens is denied" 77 raise-tokens

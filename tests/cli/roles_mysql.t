@@ -13,9 +13,8 @@ trap cleanup EXIT
 cleanup
 admin -e "CREATE DATABASE roles_db; CREATE USER $users"
 rl() { # rl ROLE VERB…
-    local role=$1 where=${ROWLOCK_TEST_MYSQL_URL#*@}
-    shift
-    timeout 60 "$command" --url "mysql://roles_$role@${where%%/*}/roles_db" "$@"
+    local where=${ROWLOCK_TEST_MYSQL_URL#*@}
+    timeout 60 "$command" --url "mysql://roles_$1@${where%%/*}/roles_db" "${@:2}"
 }
 as() { # as ROLE VERB…: its exit status.
     rl "$@" >/dev/null 2>&1
@@ -55,9 +54,7 @@ for table in locks waiters tokens fences once walks; do
     without INSERT $table
     without UPDATE $table
 done
-for table in locks waiters once walks; do
-    without DELETE $table
-done
+for table in locks waiters once walks; do without DELETE $table; done
 is "check finds nothing that lacks any more" "$(as app check)" 0
 is "an operator sweeps" "$(as ops sweep --idle 1ms)" 0
 is "finds nothing to break" "$(as ops break x --if-token 1)" 1

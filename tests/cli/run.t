@@ -1,9 +1,6 @@
 #!/usr/bin/env bash
 # `rowlock run`: what its command gets, what becomes of its status, how long the lock is held, and what
 # happens when the lease is lost. Signals are in signals.t. On each database.
-# shellcheck disable=SC2016 # $ in single quotes is Perl's, or the jobs' shell's
-set -u
-# shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/cli.sh"
 
 # A job that says it has begun, and stays until it is ended.
@@ -11,10 +8,8 @@ stay='echo $$ >"$0.pid"; sleep 300 & echo $! >"$0.child"; echo began >"$0"; wait
 
 # begin NAME OPTION…: such a job in the background under the lock NAME. Sets $pid and $sign.
 begin() {
-    local name=$1
-    shift
-    sign=$work/$name
-    begun "$sign" run "$@" "$name" -- sh -c "$stay" "$sign"
+    sign=$work/$1
+    begun "$sign" run "${@:2}" "$1" -- sh -c "$stay" "$sign"
 }
 
 statuses() {
@@ -23,8 +18,7 @@ statuses() {
     exits "the status of the command is passed on: 75" 75 run st sh -c 'exit 75'
     exits "the status of the command is passed on: 255" 255 run st sh -c 'exit 255'
     exits "a command that a signal ended is 128 plus the signal" 137 run st sh -c 'kill -9 $$'
-    exits "a command that is not there is 127" 127 run st "$work/not-there"
-    has "which is said" "$err" "not-there': No such file"
+    errs "a command that is not there is 127, which is said" 127 "not-there': No such file" run st "$work/not-there"
     exits "one that is not on the path is 127 as well" 127 run st no-such-command-anywhere
     : >"$work/not-executable"
     errs "one that cannot be executed is 126, which is said, too" 126 "Permission denied" run st "$work/not-executable"
@@ -151,9 +145,7 @@ losing() {
     rl break stubborn
     ends "so is one that does not heed SIGTERM" 76 "$pid"
     stubborn=$(cat "$sign.pid" "$sign.child" | tr '\n' ' ')
-    for pid in $stubborn; do
-        holds "none of its processes is left" until_true gone "$pid"
-    done
+    for pid in $stubborn; do holds "none of its processes is left" until_true gone "$pid"; done
 
     sign=$work/orphan
     start run orphan --ttl 1500ms --grace 300ms -- sh -c \
@@ -290,10 +282,8 @@ CREATE SEQUENCE looks_$meta;
 CREATE VIEW $meta AS SELECT id, version, compat, code, token_floor, swept,
     CASE WHEN nextval('looks_$meta') = 1 THEN 'before' ELSE identity END AS identity FROM renamed_$meta;
 END
-    exits "a run that starts beside a new identity starts again" 3 run renaming -- sh -c 'exit 3'
-    has "and says so" "$err" "starting again"
-    exits "which it does once" 0 run renaming -- true
-    same "without a word then" "$err" ""
+    errs "a run that starts beside a new identity starts again, and says so" 3 "starting again" run renaming -- sh -c 'exit 3'
+    silent "which it does once, without a word then" 0 run renaming -- true
     sql_client <<<"DROP VIEW $meta; DROP SEQUENCE looks_$meta; ALTER TABLE renamed_$meta RENAME TO $meta;"
 }
 

@@ -30,8 +30,7 @@ waiting() {
     killed "a SIGHUP that nohup has ignored is ignored" HUP 75 $pid
     end "$holder"
     exits "nothing of all that is left behind" 0 run -n held true
-    rl list --json
-    same "in the table, either" "$(json 'scalar grep { $_->{name} ne "stopper" } @$d')" 0
+    answers "in the table, either" 0 'scalar grep { $_->{name} ne "stopper" } @$d' 0 list --json
 }
 
 # Signals that come at any moment of a run that gets the lock at once: none may leave a grant behind.

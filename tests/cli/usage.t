@@ -7,9 +7,7 @@ commands="run acquire renew release verify wait list show watch metrics sweep br
 help() {
     local name
     exits "--help explains the whole" 0 --help
-    for name in $commands; do
-        has "the help names the command $name" "$out" "  $name "
-    done
+    for name in $commands; do has "the help names the command $name" "$out" "  $name "; done
     has "the help names the exit statuses" "$out" "75  not acquired"
     for name in $commands; do
         prints "$name --help exits with 0, $name --help shows its usage" 0 "Usage: rowlock $name" "$name" --help
@@ -98,8 +96,7 @@ refusals() {
     refused "acquire without an owner" "say --owner or set ROWLOCK_OWNER" acquire x
     refused "release without an owner" "say --owner" release x --token 1
     refused "release without a token" "say --token" release x --owner o
-    ROWLOCK_TOKEN=seven refused "a ROWLOCK_TOKEN that is none" "'seven' is not a token" \
-        release x --owner o
+    ROWLOCK_TOKEN=seven refused "a ROWLOCK_TOKEN that is none" "'seven' is not a token" release x --owner o
     refused "-s together with --permits" "exclude each other" run -s --permits 2 x true
     refused "0 permits" "number from 1 to 1000000" run --permits 0 x true
     refused "-5 permits" "number from 1 to 1000000" run --permits -5 x true
@@ -159,9 +156,8 @@ leases() {
 
 # reads "what holds" STATUS ARGUMENT…: on the default database, which does not exist.
 reads() {
-    local name=$1 expected=$2
+    exits "without a database $1" "${@:2}"
     shift 2
-    exits "without a database $name" "$expected" "$@"
     has "$* says that there is none" "$out$err" "does not exist"
     has "$* says what to run" "$out$err" "rowlock install"
     ok "$* creates nothing" test ! -e "$XDG_STATE_HOME"
@@ -190,16 +186,13 @@ no_database() {
     reads "check --json is bad" 1 check --json
     is "check --json names the tables" "$(json '"$d->{worst} $d->{findings}[0]{item}"')" "bad tables"
     reads "sweep removes nothing" 0 sweep
-    exits "sweep -q has nothing to do" 0 sweep -q
-    is "sweep -q prints nothing" "$out$err" ""
-    exits "install --print prints what installs" 0 install --print
-    has "a table" "$out" 'CREATE TABLE IF NOT EXISTS "main"."rowlock_locks"'
+    silent "sweep -q has nothing to do, and prints nothing" 0 sweep -q
+    prints "install --print prints what installs, such as a table" 0 'CREATE TABLE IF NOT EXISTS "main"."rowlock_locks"' install --print
     is "and nothing for the shell of another database" "$(grep -c DELIMITER <<<"$out")" 0
     is "and no message" "$err" ""
     ok "it makes no database" test ! -e "$XDG_STATE_HOME"
     echo >"$TMPDIR/file"
-    XDG_STATE_HOME=$TMPDIR/file exits "a file in the place of the folder is an error" 69 list
-    has "which is named" "$err" "$TMPDIR/file"
+    XDG_STATE_HOME=$TMPDIR/file errs "a file in the place of the folder is an error, which is named" 69 "$TMPDIR/file" list
     exits "raise-tokens creates the database" 0 raise-tokens
     ok "it is there" test -s "$XDG_STATE_HOME/rowlock/locks.db"
     export XDG_STATE_HOME=$TMPDIR/installed
@@ -241,8 +234,7 @@ embedded() {
     export XDG_STATE_HOME="$TMPDIR/odd %41 &# näme"
     exits "a folder's name may hold what means something in a URL" 0 run first -- true
     ok "and it is that very folder" test -f "$XDG_STATE_HOME/rowlock/locks.db"
-    XDG_STATE_HOME='' HOME='' exits "without any home the error says what to do" 69 list
-    has "namely to say --url" "$err" "--url"
+    XDG_STATE_HOME='' HOME='' errs "without any home the error says what to do, namely to say --url" 69 "--url" list
     XDG_STATE_HOME=$TMPDIR/file exits "a folder that cannot be made is unreachable" 69 run x true
     exits "--url goes before the command" 78 --url "sqlite:$TMPDIR/other.db" list
     has "and elsewhere than in the embedded database, install is named" "$err" "install"
@@ -253,26 +245,18 @@ embedded() {
 }
 
 options_and_jobs() {
-    exits "run leaves the options of its command alone" 0 run x printf '%s ' --json -n -w --help
-    is "and passes them on" "$out" "--json -n -w --help "
-    exits "with -- between them, too" 0 run x -n -- printf '%s ' -- --ttl
-    is "where only the first -- is taken" "$out" "-- --ttl "
+    gives "run leaves the options of its command alone, and passes them on" 0 "--json -n -w --help " run x printf '%s ' --json -n -w --help
+    gives "with -- between them, too, where only the first -- is taken" 0 "-- --ttl " run x -n -- printf '%s ' -- --ttl
     exits "options of run may stand before the name" 0 run -n --ttl 5s x true
     exits "a name may begin with a dash after --" 0 run -- -x true
-    exits "and another -- may follow it" 0 run -- -x -- printf '%s ' a -- b
-    is "which is not the command" "$out" "a -- b "
+    gives "and another -- may follow it, which is not the command" 0 "a -- b " run -- -x -- printf '%s ' a -- b
     exits "though not without a command" 64 run -- -x --
-    rl show -- -x
-    has "and is that name" "$out" "-x"
+    prints "and is that name" 0 "-x" show -- -x
     exits "options may be cut short" 0 run --non x true
-    exits "an option's argument may look like --" 0 run --note -- x printf '%s ' a
-    is "and ends no names" "$out" "a "
-    exits "not even at the end of the line" 0 run x printf '%s ' --note --
-    is "where it is the command's" "$out" "--note -- "
-    exits "a -- for the command comes after run's own" 0 run x -- printf '%s ' a -- b
-    is "and is passed on" "$out" "a -- b "
-    exits "options may stand among several names" 0 run x -n y --ttl 5s -- printf '%s ' a
-    is "whose command begins after --" "$out" "a "
+    gives "an option's argument may look like --, and ends no names" 0 "a " run --note -- x printf '%s ' a
+    gives "not even at the end of the line, where it is the command's" 0 "--note -- " run x printf '%s ' --note --
+    gives "a -- for the command comes after run's own, and is passed on" 0 "a -- b " run x -- printf '%s ' a -- b
+    gives "options may stand among several names, whose command begins after --" 0 "a " run x -n y --ttl 5s -- printf '%s ' a
 }
 
 help

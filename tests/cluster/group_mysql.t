@@ -19,9 +19,7 @@ primary() {
 }
 is_primary() { [ "$(primary "$1")" = "$1" ]; }
 
-switch_to() {
-    node sql "$1" "SELECT group_replication_set_as_primary(@@server_uuid)" >/dev/null
-}
+switch_to() { node sql "$1" "SELECT group_replication_set_as_primary(@@server_uuid)" >/dev/null; }
 
 # Clients reach the member, but the other members do not.
 cut_off() {
@@ -48,9 +46,7 @@ switched() {
 # A member that starts again must have the group's mode.
 single_primary() {
     local dir
-    for dir in $ROWLOCK_TEST_NODE_DIRS; do
-        sed -i 's/\(single-primary-mode\)=OFF/\1=ON/' "$dir/argv"
-    done
+    for dir in $ROWLOCK_TEST_NODE_DIRS; do sed -i 's/\(single-primary-mode\)=OFF/\1=ON/' "$dir/argv"; done
     node sql 1 "SELECT group_replication_switch_to_single_primary_mode(@@server_uuid)" >/dev/null
     ok "one member is the primary" until_true 30 is_primary 1
 }

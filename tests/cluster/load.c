@@ -32,7 +32,6 @@
 #include "load.h"
 
 #include "judge.h"
-#include "quick.h"
 #include "raw.h"
 
 #include <sys/prctl.h>

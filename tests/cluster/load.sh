@@ -20,9 +20,7 @@ load=${ROWLOCK_TEST_BUILD:-build}/tests/cluster/load
 load_folder=
 load_pid=
 
-load_install() {
-    ok "the tables of the load are made" "$load" install
-}
+load_install() { ok "the tables of the load are made" "$load" install; }
 
 load_begin() {
     load_folder=$work/$1
@@ -34,9 +32,7 @@ load_begin() {
 
 load_mark() { "$load" mark "$load_folder" "$1"; }
 
-load_has() {
-    running "$load_pid" && [ "$("$load" grants "$load_folder")" -ge "$1" ]
-}
+load_has() { running "$load_pid" && [ "$("$load" grants "$load_folder")" -ge "$1" ]; }
 
 load_goes_on() {
     local before
@@ -45,13 +41,11 @@ load_goes_on() {
 }
 
 load_end() {
-    local what=$1
-    shift
     touch "$load_folder/stop"
     finished "$load_pid"
-    is "$what: the load ends, and its history is complete" "$status" 0
+    is "$1: the load ends, and its history is complete" "$status" 0
     [ "$status" = 0 ] || tap_note "$(tail -n 5 "$load_folder/out")"
-    passes_on "$what" < <("$load" judge "$load_folder" "$@")
+    passes_on "$1" < <("$load" judge "$load_folder" "${@:2}")
     [ -z "${LOAD_KEEP:-}" ] || cp -r "$load_folder" "$LOAD_KEEP/"
 }
 

@@ -3,7 +3,6 @@
  * Where the nodes are; see nodes.h. No checks are here. */
 #include "nodes.h"
 
-#include "quick.h"
 #include "raw.h"
 
 char node[3][200];

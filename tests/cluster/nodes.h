@@ -5,7 +5,7 @@
 #ifndef NODES_H
 #define NODES_H
 
-#include "public.h"
+#include "quick.h"
 
 extern char node[3][200]; /* URLs */
 

@@ -3,6 +3,7 @@
 #
 #     make_pair sync|async      starts both, and sets LOAD_URLS: the primary is the first host
 #     follows                   the standby has all, and is synchronous if it should be
+#     start_standby             after a crash or stop
 #     promote                   with marks before and after
 #
 . "$(dirname "${BASH_SOURCE[0]}")/../drivers/failover.sh"
@@ -24,6 +25,8 @@ follows() {
     [ "$(postgres_shell "$primary" 'SELECT sync_state FROM pg_stat_replication')" = "$replication" ] &&
         postgres_shell "$standby" 'SELECT 1'
 }
+
+start_standby() { SERVER_DEATH_SIGNAL=QUIT server_start postgres "$standby" || fail "the standby does not start"; }
 
 make_pair() {
     replication=$1

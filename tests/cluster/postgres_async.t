@@ -9,10 +9,6 @@ LEASE_S=5
 # Tickets that were lost, and those of waiters that had their turn, delay others for so long.
 export LOAD_TICKET_MS=6000
 
-start_standby() {
-    SERVER_DEATH_SIGNAL=QUIT server_start postgres "$standby" || fail "the standby does not start"
-}
-
 # The standby is away while grants are made and commits answered. Then the primary dies.
 lose() {
     load_goes_on "locks are granted"

@@ -20,7 +20,7 @@ for _ in {1..50}; do
 done
 ok "commits were cancelled: $cancelled" test "$cancelled" -ge 20
 server_crash "$primary"
-SERVER_DEATH_SIGNAL=QUIT server_start postgres "$standby" || fail "the standby does not start"
+start_standby
 promote
 load_goes_on "after the promotion locks are granted again"
 load_end "waiting commits are cancelled"

@@ -11,7 +11,7 @@ say() { postgres_shell "$primary" "$1"; }
 fails_over() {
     load_goes_on "$1: the primary goes on without the standby" 200
     server_crash "$primary"
-    SERVER_DEATH_SIGNAL=QUIT server_start postgres "$standby" || fail "the standby does not start"
+    start_standby
     promote
     load_goes_on "$1: the new primary grants locks"
     load_breaks "$1: tokens are granted twice" "no token is granted twice"

@@ -15,9 +15,7 @@ trap 'pgbouncer_stop "$bouncer"; rm -rf "$bouncer"; clean_up' EXIT
 
 make_server() { postgres_make "$primary" "$1" -c fsync=off; }
 
-start_bouncer() {
-    SERVER_DEATH_SIGNAL=QUIT server_start pgbouncer "$bouncer" || fail "pgbouncer does not start"
-}
+start_bouncer() { SERVER_DEATH_SIGNAL=QUIT server_start pgbouncer "$bouncer" || fail "pgbouncer does not start"; }
 
 through_bouncer() { # through_bouncer MODE POOL PARAMETER
     mode=$1

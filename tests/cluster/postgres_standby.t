@@ -24,7 +24,7 @@ server_crash "$standby"
 load_mark cut
 sleep $OUTAGE_S
 load_mark back
-SERVER_DEATH_SIGNAL=QUIT server_start postgres "$standby" || fail "the standby does not start"
+start_standby
 load_mark standby_back
 load_goes_on "when the standby is back, locks are granted again"
 load_end "the standby is killed"

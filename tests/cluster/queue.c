@@ -4,8 +4,6 @@
  * the order in which the waiters get it. See load.h. */
 #include "load.h"
 
-#include "quick.h"
-
 enum {
     /* LOAD_TICKET_MS: so long may an outage last without costing a waiter its place. */
     TICKET_MS = 40000,

@@ -16,7 +16,6 @@ case $(node sql 1 "SHOW GLOBAL VARIABLES LIKE 'rpl_semi_sync_%_enabled'") in *ON
 make_client() {
     local place options
     place=$(hosts "$1")
-    # shellcheck disable=SC2016 # the backquotes are the text's
     options=$(sed -n 's/.*`mariadb -h db2\( -[^`]*\)\{0,1\}`.*/\1/p' docs/OPERATIONS.md)
     place=${place#*@}
     mkdir -p "$work/bin"

@@ -4,12 +4,6 @@
  * not: in the history of a cluster's load, of a quorum's, and of a load of locks. */
 #include "judge.h"
 
-#include "tap.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { SLACK_MS = 1000 };
 
 /* Two grants of a lock, a child, two transfers, a queue, an outage: nothing is wrong. */

@@ -5,7 +5,6 @@
  * And what a node has not applied yet, a read on it does not see. */
 
 #include "nodes.h"
-#include "quick.h"
 #include "raw.h"
 
 enum { SHORT_MS = 200, TTL_MS = 30000, ROUNDS = 60, RACE_MS = 100 };

@@ -5,7 +5,6 @@
  */
 
 #include "nodes.h"
-#include "quick.h"
 #include "raw.h"
 
 enum { HANDLES = 8, TTL_MS = 30000, PATIENCE_MS = 60000 };
@@ -98,7 +97,7 @@ static void bring_back(void)
 /* Without the others it answers SHOW and SET alone. */
 static void not_ready(void)
 {
-    rowlock_db *db = must_open(list);
+    OWNED(db) rowlock_db *db = must_open(list);
     cut_off();
     passed_over("not ready");
     goes_over(db, "was ready");
@@ -110,7 +109,6 @@ static void not_ready(void)
     bring_back();
     db = must_open(list);
     tap_is_int(granted(db, "back"), ROWLOCK_OK, "when it is ready again it is taken");
-    rowlock_db_close(db);
 }
 
 static int write_price(rowlock_table *prices, int id)

@@ -6,8 +6,7 @@
 #ifndef FAULTPROXY_H
 #define FAULTPROXY_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "public.h"
 
 struct faultproxy;
 

@@ -41,7 +41,7 @@
 #ifndef HISTORY_H
 #define HISTORY_H
 
-#include "public.h"
+#include "quick.h"
 
 enum { HISTORY_WORD = 40, HISTORY_NUMBERS = 5 };
 

@@ -4,7 +4,6 @@
 #include "judge.h"
 
 #include "history.h"
-#include "tap.h"
 
 #include <limits.h>
 

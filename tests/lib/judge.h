@@ -5,7 +5,7 @@
 #ifndef JUDGE_H
 #define JUDGE_H
 
-#include <stdbool.h>
+#include "quick.h"
 
 enum charge {
     TOKEN_TWICE,

@@ -3,8 +3,6 @@
  * What the random loads share; see loads.h. */
 #include "loads.h"
 
-#include "quick.h"
-
 #include <sys/mman.h>
 #include <sys/prctl.h>
 

@@ -8,10 +8,7 @@
 #ifndef LOADS_H
 #define LOADS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <sys/types.h>
+#include "quick.h"
 
 /* A load in which nothing more happens for this reason has failed. */
 enum { LOAD_GIVE_UP_MS = 300000 };

@@ -252,9 +252,8 @@ void must_install(const char *url)
         open_quorum(url, NULL, true);
         return;
     }
-    rowlock_db *db = must_open(url);
+    OWNED(db) rowlock_db *db = must_open(url);
     must(db, rowlock_install(db), "install");
-    rowlock_db_close(db);
 }
 
 int wait_lock(rowlock_lock *lock, int64_t ttl_ms, int64_t wait_ms)

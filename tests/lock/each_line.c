@@ -49,11 +49,9 @@ static int hold(void *argument)
     OWNED(db) rowlock_db *db = must_open(queue->url);
     OWNED(lock) rowlock_lock *lock = must_lock(db, NAME);
     int result = wait_lock(lock, LEASE_MS, LEASE_MS);
-    ssize_t ignored = read(queue->go[0], &byte, 1);
-    (void)ignored;
-    if (result == ROWLOCK_OK)
-        result = rowlock_release(lock);
-    return result == ROWLOCK_OK ? 0 : 1;
+    if (read(queue->go[0], &byte, 1) < 0 || result != ROWLOCK_OK)
+        return 1;
+    return rowlock_release(lock) == ROWLOCK_OK ? 0 : 1;
 }
 
 static int stand(void *argument)

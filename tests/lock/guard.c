@@ -233,7 +233,7 @@ static void guard_gives_up(const struct contract *c)
 {
     OWNED(scene) struct scene s = scene_open(c, scene_isolations(c)[0], "tx patience", false);
     scene_hold(&s);
-    void *other = c->raw->open(c->url);
+    OWNED(session) void *other = c->raw->open(c->url);
     raw_run(c->raw, other, "%s", c->begin);
     raw_run(c->raw, other, "UPDATE rowlock_tokens SET granted = granted + 1 WHERE name = '%s'",
             s.name);
@@ -252,7 +252,6 @@ static void guard_gives_up(const struct contract *c)
     }
     scene_run(&s, is_postgres(c) ? "ROLLBACK" : "COMMIT");
     scene_work_stands(&s, !is_postgres(c), "and the work goes on");
-    c->raw->close(other);
 }
 
 /* As on an old primary, or a node that lags. */

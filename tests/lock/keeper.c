@@ -8,9 +8,6 @@
 #include "contract.h"
 #include "faultproxy.h"
 
-#include <poll.h>
-#include <stdatomic.h>
-
 enum { LOCKS = 3, LEASE_MS = 9000, WAIT_MS = 60000 };
 
 static const char PROGRAM[] = "keeper under test";
@@ -24,7 +21,6 @@ struct told {
 static void note_told(void *context, rowlock_lock *lock, rowlock_state state)
 {
     struct told *told = context;
-    (void)lock;
     told->jeopardy += state == ROWLOCK_STATE_JEOPARDY;
     told->held += state == ROWLOCK_STATE_HELD;
     told->lost += state == ROWLOCK_STATE_LOST;
@@ -175,10 +171,8 @@ static int several_handles(void *argument)
     tap_ok(renewed_beyond(dbs[2], name[2], renewals), "the others' end does not concern it");
     tap_is_int(rows_of(c, name[0]) + rows_of(c, name[1]), 0, "they are gone");
     tap_is_int(told.lost, 0, "none was lost");
-    rowlock_db_close(dbs[0]);
-    rowlock_db_close(dbs[2]);
-    for (int i = 0; i < LOCKS; i++)
-        rowlock_lock_close(locks[i]);
+    close_dbs(dbs[0], dbs[2]);
+    close_each_lock(locks, LOCKS);
     return 0;
 }
 
@@ -259,7 +253,7 @@ static int locked_by_others(void *argument)
     const struct contract *c = argument;
     CLOSED_BY(end_keeping) struct kept k;
     keep_one(&k, c, "locked", false);
-    void *session = c->raw->open(c->url);
+    OWNED(session) void *session = c->raw->open(c->url);
     raw_run(c->raw, session, "%s", c->begin);
     raw_run(c->raw, session, "UPDATE rowlock_locks SET note = 'x' WHERE name = 'locked'");
     tap_ok(readable(k.lock, slow_ms(WAIT_MS)), "another transaction has its row: that is told");
@@ -269,7 +263,6 @@ static int locked_by_others(void *argument)
     tap_ok(becomes(k.lock, ROWLOCK_STATE_HELD), "when that ends the lock is HELD again");
     tap_ok(EVENTUALLY(k.told.held == 1), "which the callback tells as well");
     is_result(k.db, rowlock_verify(k.lock), ROWLOCK_OK, "it was never over");
-    c->raw->close(session);
     return 0;
 }
 

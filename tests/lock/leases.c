@@ -138,10 +138,10 @@ static void never_revived(const struct contract *c)
 static void attached(const struct contract *c)
 {
     OWNED(db) rowlock_db *one = must_open_as(c->url, "the job"), *two = must_open(c->url);
-    rowlock_lock *lock = must_lock(one, "attached");
+    OWNED(lock) rowlock_lock *lock = must_lock(one, "attached");
     is_result(one, try_lock(lock, TTL_MS), ROWLOCK_OK, "a job holds a lock");
     int64_t token = rowlock_lock_token(lock);
-    rowlock_lock *part = must_attach(two, "attached", "the job", token);
+    OWNED(lock) rowlock_lock *part = must_attach(two, "attached", "the job", token);
     tap_is_int(rowlock_lock_token(part), token, "an attached handle has the token");
     tap_is_int(rowlock_lock_remaining_ms(part), 0, "but knows nothing of the lease");
     is_result(two, rowlock_verify(part), ROWLOCK_OK, "it can verify");
@@ -158,7 +158,6 @@ static void attached(const struct contract *c)
     part = must_attach(two, "attached", "the job", token);
     is_result(two, rowlock_release(part), ROWLOCK_OK, "it can release");
     is_result(one, rowlock_verify(lock), ROWLOCK_LOST, "which the first handle finds out");
-    close_locks(part, lock);
 }
 
 /* Only owner and token together may renew and release: else the next holder would be freed. */
@@ -182,6 +181,7 @@ static void strangers(const struct contract *c)
     rowlock_grant before = grant_of(one, "strangers"), after;
     for (size_t i = 0; i < sizeof strangers / sizeof strangers[0]; i++) {
         const char *who = strangers[i].who;
+        OWNED(lock)
         rowlock_lock *theirs =
             must_attach(two, strangers[i].name, strangers[i].owner, strangers[i].token);
         is_result(two, rowlock_renew(theirs, 60000), ROWLOCK_LOST, "%s cannot renew", who);
@@ -191,7 +191,6 @@ static void strangers(const struct contract *c)
         rowlock_lock_close(theirs);
         theirs = must_attach(two, strangers[i].name, strangers[i].owner, strangers[i].token);
         is_result(two, rowlock_release(theirs), ROWLOCK_LOST, "%s cannot release", who);
-        rowlock_lock_close(theirs);
     }
     after = grant_of(one, "strangers");
     tap_is_int(after.expires_us, before.expires_us, "the grant ends when it did");

@@ -4,7 +4,6 @@
 #include "loss.h"
 
 #include "lock/lock.h"
-#include "quick.h"
 
 /* Between two looks. Many look at the same time, and what they watch must not be late for that. */
 enum { LOOK_MS = 70, LOOK_CLOSELY_MS = 20 };

@@ -63,8 +63,7 @@ static void group_open(struct group *g, const struct contract *c)
 
 static void group_close(struct group *g)
 {
-    for (int i = 0; i < NAMES; i++)
-        rowlock_lock_close(g->locks[i]);
+    close_each_lock(g->locks, NAMES);
     rowlock_db_close(g->db);
     tap_is_int(db_int(g->c->raw, g->c->url,
                       "SELECT COUNT(*) FROM rowlock_locks WHERE name LIKE 'group %%'"),

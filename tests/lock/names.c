@@ -51,8 +51,6 @@ static const char *const bad_utf8[] = {
     "\xC3(",
 };
 
-#define COUNT(array) ((int)(sizeof(array) / sizeof(array)[0]))
-
 /* Every name at once: each is granted, and each is met as itself. */
 static void are_all_different(const struct contract *c, const char *const *names, int count,
                               const char *what)

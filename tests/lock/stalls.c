@@ -53,8 +53,9 @@ static int acquire_slowly(void *lock)
 static void stalled_grant(const struct contract *c, const char *url)
 {
     OWNED(db) rowlock_db *slow = must_open_as(url, SLOW), *quick = must_open(url);
+    OWNED(lock)
     rowlock_lock *stalled = must_lock(slow, "stalled"), *same = must_lock(quick, "stalled");
-    rowlock_lock *other = must_lock(quick, "another");
+    OWNED(lock) rowlock_lock *other = must_lock(quick, "another");
     rowlock_grant holder = ROWLOCK_GRANT_INIT;
     OWNED(session) void *gate = c->raw->open(c->url);
     int64_t token = 0;
@@ -97,7 +98,6 @@ static void stalled_grant(const struct contract *c, const char *url)
                 "expires, ttl) VALUES ('stalled', 0, 0, 'gone', %lld, 1, 1, 2, 1)",
                 (long long)token);
     }
-    close_locks(stalled, same, other);
 }
 
 static void lease_shorter_than_the_stall(const char *url)

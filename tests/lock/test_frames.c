@@ -18,8 +18,6 @@ static void end(void)
 {
     rowlock_table_close(table);
     rowlock_db_close(db);
-    table = NULL;
-    db = NULL;
 }
 
 /* Ends the test before. */

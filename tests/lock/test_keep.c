@@ -241,14 +241,12 @@ static void test_refused(void)
                "keep is 0 or 1");
     rowlock_keeper_close(keeper);
     close_one(&a);
-    rowlock_db *adopted = script_adopt();
-    rowlock_lock *lock = must_lock(adopted, "a");
+    OWNED(db) rowlock_db *adopted = script_adopt();
+    OWNED(lock) rowlock_lock *lock = must_lock(adopted, "a");
     tap_is_int(keep(lock, 0), ROWLOCK_EUNSUPPORTED, "an adopted connection shares no keeper");
     tap_ok(strstr(why(adopted), "options.keeper") != NULL, "it says what to do");
     tap_is_int(rowlock_keeper_open(adopted, &keeper), ROWLOCK_EUNSUPPORTED, "and opens none");
     tap_ok(!keeper && strstr(why(adopted), "options.keeper") != NULL, "it says what to do");
-    rowlock_lock_close(lock);
-    rowlock_db_close(adopted);
 }
 
 /* ---- fork */

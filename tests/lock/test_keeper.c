@@ -5,12 +5,7 @@
  * sleeps by the real one, looks again soon. What a holder is told by the clock alone is in test_deadline.c,
  * what rivals and the tables see of a keeper in keeper.c. */
 #include "fail_alloc.h"
-#include "quick.h"
 #include "story.h"
-#include "tap.h"
-
-#include <pthread.h>
-#include <stdatomic.h>
 
 /* A third is 200 ms; what will be due within 50 ms is taken along; told lost 30 ms before the end. */
 enum { TTL_MS = 600, THIRD_MS = 200, MARGIN_MS = 30, RETRY_MS = 30, MANY = 10000 };
@@ -30,7 +25,6 @@ static atomic_int told;
 /* In the keeper's thread. */
 static void note_told(void *context, rowlock_lock *whose, rowlock_state state)
 {
-    (void)context;
     if (rowlock_lock_state(whose) != state)
         tap_note("told %d, but the state is another by now", (int)state);
     told = 10 * told + (int)state;
@@ -230,7 +224,7 @@ static const struct story_row failures[] = {
 static void test_one_of_two_locked(void)
 {
     keeping();
-    rowlock_lock *other = must_lock(story.db, "other");
+    OWNED(lock) rowlock_lock *other = must_lock(story.db, "other");
     tap_is_int(keep(other), ROWLOCK_OK, "two locks are kept");
     script_next(OP_RENEW_ALL, ANSWER(.but = "other"));
     script_pass_ms(THIRD_MS);
@@ -240,7 +234,6 @@ static void test_one_of_two_locked(void)
     script_pass_ms(RETRY_MS);
     tap_ok(asked_soon(2), "that one is tried again");
     tap_is_int(script_leases(1), 1, "by itself");
-    rowlock_lock_close(other);
     story_end();
 }
 
@@ -341,7 +334,6 @@ CALL(under_way, blocked);
 
 static int64_t goes_on(int64_t unused)
 {
-    (void)unused;
     blocking = false;
     return EVENTUALLY(!blocked);
 }
@@ -524,7 +516,7 @@ static void leave_while_told(int (*leave)(void *), const char *what)
 static void test_acquire_while_told(void)
 {
     idle();
-    rowlock_lock *other = must_lock(story.db, "other");
+    OWNED(lock) rowlock_lock *other = must_lock(story.db, "other");
     blocking = true;
     tap_is_int(keep_with(other, (rowlock_acquire_options){.ttl_ms = 600000,
                                                           .progress_ms = 50,
@@ -538,7 +530,6 @@ static void test_acquire_while_told(void)
     sleep_ms(100);
     script_pass_ms(THIRD_MS);
     tap_ok(left_soon(TTL_MS), "and that other lock is renewed in time");
-    rowlock_lock_close(other);
     story_end();
 }
 
@@ -610,13 +601,12 @@ static const struct story_row closed_first[] = {
 static void test_closing_keeper_of_two(void)
 {
     keeping();
-    rowlock_lock *other = must_lock(story.db, "other");
+    OWNED(lock) rowlock_lock *other = must_lock(story.db, "other");
     tap_is_int(keep(other), ROWLOCK_OK, "two locks are kept");
     closes_keeper(0);
     tap_is_int(releases(0), ROWLOCK_OK, "their keeper is closed, and one is released");
     script_pass_ms(TTL_MS - MARGIN_MS);
     tap_is_int(rowlock_lock_state(other), ROWLOCK_STATE_LOST, "the lease of the other one ends");
-    rowlock_lock_close(other);
     story_end();
 }
 
@@ -711,9 +701,8 @@ static void test_memory_of_refused(void)
     script_always(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD));
     int live = fail_alloc_live(), refused = 0;
     for (int i = 0; i < MANY; i++) {
-        rowlock_lock *other = must_lock(story.db, "held by another");
+        OWNED(lock) rowlock_lock *other = must_lock(story.db, "held by another");
         refused += keep(other) == ROWLOCK_BUSY;
-        rowlock_lock_close(other);
     }
     tap_is_int(refused, MANY, "ten thousand acquires with a keeper are refused");
     tap_is_int(fail_alloc_live(), live, "and leave no memory behind");
@@ -724,7 +713,6 @@ static void test_memory_of_refused(void)
 
 static int call_in_child(void *argument)
 {
-    (void)argument;
     alarm((unsigned)slow_ms(10000) / 1000); /* a program that hangs is ended */
     rowlock_lock *lock = story.lock;
     bool good = rowlock_lock_state(lock) == ROWLOCK_STATE_NONE &&
@@ -734,11 +722,9 @@ static int call_in_child(void *argument)
                 rowlock_release(lock) == ROWLOCK_EMISUSE && keep(lock) == ROWLOCK_EMISUSE;
     rowlock_progress(lock);
     rowlock_forget(lock);
-    rowlock_db *own = script_open(NULL);
-    rowlock_lock *mine = must_lock(own, "mine");
+    OWNED(db) rowlock_db *own = script_open(NULL);
+    OWNED(lock) rowlock_lock *mine = must_lock(own, "mine");
     good = good && keep(mine) == ROWLOCK_EMISUSE;
-    rowlock_lock_close(mine);
-    rowlock_db_close(own);
     story_end();
     return good ? 0 : 1;
 }

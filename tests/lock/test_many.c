@@ -22,8 +22,7 @@ static void open_locks(void)
 
 static void end(void)
 {
-    for (size_t i = 0; i < THREE; i++)
-        rowlock_lock_close(locks[i]);
+    close_each_lock(locks, THREE);
     rowlock_db_close(db);
     memset(locks, 0, sizeof locks);
     db = NULL;
@@ -247,7 +246,7 @@ static rowlock_keeper *begin_kept(struct script_answer meta)
 
 static void test_keeper(void)
 {
-    rowlock_keeper *keeper = begin_kept(ANSWER(.class = RLK_DONE));
+    OWNED(keeper) rowlock_keeper *keeper = begin_kept(ANSWER(.class = RLK_DONE));
     script_freeze();
     script_next(OP_ACQUIRE_ALL, held(0));
     tap_is_int(get_all_kept(keeper), ROWLOCK_BUSY, "of what is busy");
@@ -266,7 +265,6 @@ static void test_keeper(void)
     tap_is_int(script_count(OP_ACQUIRE_ALL), 0, "keeps them from being asked for");
     tap_is_int(count_held(), 0, "none of them is held");
     end();
-    rowlock_keeper_close(keeper);
 }
 
 int main(void)

@@ -18,8 +18,7 @@ static void end(void)
     script_always(OP_OPEN, ANSWER(.class = RLK_DONE));
     close_locks(other, lock);
     rowlock_db_close(db);
-    other = lock = NULL;
-    db = NULL;
+    other = NULL;
 }
 
 /* Ends the test before. */

@@ -50,8 +50,6 @@ static void end(void)
 {
     rowlock_lock_close(lock);
     rowlock_db_close(db);
-    lock = NULL;
-    db = NULL;
 }
 
 /* Ends the test before. */
@@ -228,7 +226,7 @@ static int misused(rowlock_lock *which)
 static void test_others_are_turned_away(void)
 {
     begin();
-    rowlock_lock *other = must_lock(db, "other");
+    OWNED(lock) rowlock_lock *other = must_lock(db, "other");
     OWNED(db) rowlock_db *tx = script_adopt();
     start_halted(OP_AWAIT);
     script_calls();
@@ -251,7 +249,6 @@ static void test_others_are_turned_away(void)
     let_go();
     grant_and_wake();
     finishes(ROWLOCK_OK, "and it goes on");
-    rowlock_lock_close(other);
 }
 
 /* What is held otherwise can be asked for what it knows. */

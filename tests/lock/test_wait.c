@@ -17,8 +17,6 @@ static void end(void)
     script_hook(NULL);
     rowlock_lock_close(lock);
     rowlock_db_close(db);
-    lock = NULL;
-    db = NULL;
 }
 
 /* Ends the test before. */

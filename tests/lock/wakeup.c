@@ -177,9 +177,8 @@ static void let_in(struct entry *e, bool own)
     }
     waiter_comes(e);
     if (e->way == BREAKS) {
-        rowlock_db *breaker = must_open(c->url);
+        OWNED(db) rowlock_db *breaker = must_open(c->url);
         is_result(breaker, rowlock_break(breaker, "wake up else", 0, NULL), ROWLOCK_OK, "a break");
-        rowlock_db_close(breaker);
     } else if (e->way == CLOSES) {
         rowlock_lock_close(holder->lock);
         holder->lock = must_lock(holder->db, "wake up else");

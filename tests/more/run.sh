@@ -283,9 +283,7 @@ cli() {
 }
 
 # In make check there is no time for it: it builds twice.
-reproducible() {
-    contract reproducible "make dist, make install" "$make" check-reproducible
-}
+reproducible() { contract reproducible "make dist, make install" "$make" check-reproducible; }
 
 # Without a release planted changes are found, and nothing else is compared.
 abidiff() {
@@ -293,9 +291,7 @@ abidiff() {
     [ -e tests/abi/released.abi.gz ] || printf '\n*** the library was NOT COMPARED: there is no release yet\n' >&2
 }
 
-deb() {
-    contract "Debian packages" "$(debian_version)" "$make" check-deb
-}
+deb() { contract "Debian packages" "$(debian_version)" "$make" check-deb; }
 
 # The tests in debian/tests, in a new Debian of the suite of this one.
 autopkgtest() {

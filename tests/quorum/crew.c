@@ -31,14 +31,8 @@
 #include "history.h"
 #include "judge.h"
 #include "members.h"
-#include "quick.h"
-#include "raw.h"
 
-#include <rowlock/quorum.h>
-
-#include <signal.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 
 enum {
     PROCESSES_MOST = 4,
@@ -184,8 +178,7 @@ static int live(void *argument)
     while (!is_over())
         take_turn(c);
     close_each_lock(c->lock, NAMES);
-    rowlock_db_close(c->db);
-    rowlock_db_close(c->fence);
+    close_dbs(c->db, c->fence);
     return 0;
 }
 

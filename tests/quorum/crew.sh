@@ -19,9 +19,7 @@
 #
 # CREW_PAUSE: seconds between two faults. CREW_KEEP: a folder in which the histories are kept.
 #
-# shellcheck source=tests/cli/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../cli/cli.sh"
-# shellcheck source=tests/lib/server.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/server.sh"
 
 crew=${ROWLOCK_TEST_BUILD:-build}/tests/quorum/crew

@@ -5,8 +5,6 @@
 
 #include "each.h"
 
-#include <stdatomic.h>
-
 enum { TTL_MS = 60000, WAIT_MS = 60000, TOGETHER = 4 };
 
 static struct members members;

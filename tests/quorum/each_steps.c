@@ -73,11 +73,10 @@ static void test_lift(void)
     tap_ok(retracts("lifted", "a", 21), "it is given back");
     tap_is_int(grant("lifted", "top-up", 23), 10, "the next grant has a higher token");
     tap_ok(lifts("lifted", "top-up", 23, 10, 5, "a"), "a row that tops up gets the holder's token");
-    rowlock_lock *lock = must_attach(db, "lifted", "a", 5);
+    OWNED(lock) rowlock_lock *lock = must_attach(db, "lifted", "a", 5);
     tap_is_int(rowlock_verify(lock), ROWLOCK_OK, "and is the holder's");
     tap_ok(!retracts("lifted", "top-up", 23), "the request that made it cannot take it back");
     tap_is_int(rowlock_release(lock), ROWLOCK_OK, "the holder releases it");
-    rowlock_lock_close(lock);
     tap_is_int(grant("lifted", "b", 24), 11, "and the counter has not gone back");
 }
 

@@ -5,8 +5,6 @@
 #
 # ROWLOCK_TEST_LONG=1: with each fault in each member, and then of three PostgreSQL servers.
 # ROWLOCK_TEST_GRANTS: how many grants at least (100).
-set -u
-# shellcheck source=tests/quorum/crew.sh
 . "$(dirname "$0")/crew.sh"
 
 clock=$(new_server_dir clock)/clock

@@ -30,7 +30,7 @@ void members_vote(const char *const *urls)
 {
     static const char *const mark[MEMBERS] = {"mark 1", "mark 2", "mark 3"};
     for (int64_t i = 0; i < MEMBERS; i++) {
-        rowlock_db *db = must_open(urls[i]);
+        OWNED(db) rowlock_db *db = must_open(urls[i]);
         if (rowlock_install(db) != ROWLOCK_OK)
             raw_failed("install", why(db));
         for (int64_t k = 0; k < MEMBERS; k++) {
@@ -41,7 +41,6 @@ void members_vote(const char *const *urls)
             if (rlk_ask(db, &ask) != ROWLOCK_OK)
                 raw_failed("write down a member", why(db));
         }
-        rowlock_db_close(db);
     }
 }
 
@@ -130,10 +129,8 @@ long long members_ask(const struct members *m, int member, const char *format)
 
 void members_change(const struct members *m, int member, const char *format, long long number)
 {
-    char *url = plain_url(m, member), *sql = sql_of(m, member, format, number);
+    OWNED(text) char *url = plain_url(m, member), *sql = sql_of(m, member, format, number);
     db_exec(m->raw, url, "%s", sql);
-    free(sql);
-    free(url);
 }
 
 int rows_in(const struct members *m, int member)

@@ -8,8 +8,6 @@
 #include "contract.h"
 #include "faultproxy.h"
 
-#include <rowlock/quorum.h>
-
 enum { MEMBERS = 3 };
 
 struct members {

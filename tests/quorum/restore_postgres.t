@@ -3,8 +3,6 @@
 # killed, and the copy put back. With another member away the quorum has one that knows of the
 # grant, and one that forgot. By its mark that one may not vote. With the marks changed by hand it
 # does, and the judge of histories sees it.
-set -u
-# shellcheck source=tests/quorum/crew.sh
 . "$(dirname "$0")/crew.sh"
 
 make_member postgres
@@ -28,8 +26,7 @@ claims() {
     answered=$(us)
     # Time: the last member has answered by then, mostly. A grant that it lacks is judged as well.
     sleep 0.05
-    printf 'G forgotten %s %s %s %s\n' "$out" "$asked" "$answered" $((answered + 600000000)) \
-        >>"$crew_folder/history"
+    printf 'G forgotten %s %s %s %s\n' "$out" "$asked" "$answered" $((answered + 600000000)) >>"$crew_folder/history"
     ends="${ends}E forgotten $out $((answered + 500000000))"$'\n'
 }
 ends=
@@ -80,8 +77,7 @@ claims second
 is "with the marks changed by hand it votes, although it forgot" "$status" 0
 printf '%s' "$ends" >>"$crew_folder/history"
 "$crew" judge "$crew_folder" >"$work/verdict"
-ok "there are two holders, and the judge sees it" \
-    grep -qx "not ok - no two holders while leases hold" "$work/verdict"
+ok "there are two holders, and the judge sees it" grep -qx "not ok - no two holders while leases hold" "$work/verdict"
 ok "the second has no higher token than the first ($first, $out), and the judge sees it" \
     grep -qx "not ok - a grant asked for after another was returned has a higher token" "$work/verdict"
 done_testing

@@ -80,7 +80,7 @@ static void count_turns(rowlock_db *db, const char *name, int counts[3])
 static void test_one(const char *what, void (*break_it)(int i), void (*mend_it)(int i))
 {
     for (int i = 0; i < MEMBERS; i++) {
-        rowlock_db *db = members_open(&m);
+        OWNED(db) rowlock_db *db = members_open(&m);
         int counts[3];
         break_it(i);
         count_turns(db, "one of three", counts);
@@ -91,7 +91,6 @@ static void test_one(const char *what, void (*break_it)(int i), void (*mend_it)(
         mend_it(i);
         count_turns(db, "one of three", counts);
         tap_ok(rows_become(&m, 0, 0, 0), "it is back: no row is left in any member");
-        rowlock_db_close(db);
     }
 }
 
@@ -99,8 +98,8 @@ static void test_one(const char *what, void (*break_it)(int i), void (*mend_it)(
 static void test_debts(void)
 {
     for (int i = 0; i < MEMBERS; i++) {
-        rowlock_db *db = members_open(&m);
-        rowlock_lock *lock = must_lock(db, "owed"), *other = must_lock(db, "another");
+        OWNED(db) rowlock_db *db = members_open(&m);
+        OWNED(lock) rowlock_lock *lock = must_lock(db, "owed"), *other = must_lock(db, "another");
         is_result(db, try_lock(lock, LONG_MS), ROWLOCK_OK, "a lock is held");
         tap_ok(is_complete(lock), "in all members");
         down(i);
@@ -110,8 +109,6 @@ static void test_debts(void)
         is_result(db, try_lock(other, LONG_MS), ROWLOCK_OK, "the member is back");
         is_result(db, rowlock_release(other), ROWLOCK_OK, "for another lock");
         tap_ok(rows_become(&m, 0, 0, 0), "and the release that it was owed is paid");
-        close_locks(lock, other);
-        rowlock_db_close(db);
     }
 }
 
@@ -153,11 +150,12 @@ static int release_it(void *lock)
  * these. No other client was granted the lock, so the first one takes them for its own. */
 static void test_release_twice(void)
 {
-    rowlock_db *db = members_open(&m);
-    rowlock_lock *own = must_lock(db, "twice");
+    OWNED(db) rowlock_db *db = members_open(&m);
+    OWNED(lock) rowlock_lock *own = must_lock(db, "twice");
     is_result(db, try_lock(own, LONG_MS), ROWLOCK_OK, "a lock is held");
     tap_ok(is_complete(own), "in all members");
-    rowlock_db *other = must_quorum((const char *const *)m.straight, MEMBERS, NULL);
+    OWNED(db) rowlock_db *other = must_quorum((const char *const *)m.straight, MEMBERS, NULL);
+    OWNED(lock)
     rowlock_lock *attached =
         must_attach(other, "twice", rowlock_lock_owner(own), rowlock_lock_token(own));
     down(1);
@@ -173,8 +171,6 @@ static void test_release_twice(void)
     is_result(db, try_lock(own, LONG_MS), ROWLOCK_OK, "it is held again");
     is_result(db, rowlock_release(own), ROWLOCK_OK, "and released");
     tap_ok(rows_become(&m, 0, 0, 0), "no row is left in any member");
-    close_locks(own, attached);
-    close_dbs(db, other);
 }
 
 /* ---- a wait that is cancelled */
@@ -190,7 +186,7 @@ static void test_cancelled(void)
 {
     enum { TRIES = 20 };
     OWNED(db) rowlock_db *db = members_open(&m);
-    rowlock_lock *own = must_lock(db, "cancelled");
+    OWNED(lock) rowlock_lock *own = must_lock(db, "cancelled");
     int result = ROWLOCK_CANCELLED;
     for (int i = 0; i < TRIES && result == ROWLOCK_CANCELLED; i++) {
         is_result(db, try_lock(own, LONG_MS), ROWLOCK_OK, "a lock is free");
@@ -211,15 +207,14 @@ static void test_cancelled(void)
     is_result(db, wait_lock(own, LONG_MS, LONG_MS), ROWLOCK_OK, "the same handle acquires it");
     is_result(db, rowlock_release(own), ROWLOCK_OK, "and releases it");
     tap_ok(rows_become(&m, 0, 0, 0), "no row is left in any member");
-    close_locks(own);
 }
 
 /* Which member has missed the newest grant makes no difference. */
 static void test_last(void)
 {
     for (int i = 0; i < MEMBERS; i++) {
-        rowlock_db *db = members_open(&m);
-        rowlock_lock *lock = must_lock(db, "last");
+        OWNED(db) rowlock_db *db = members_open(&m);
+        OWNED(lock) rowlock_lock *lock = must_lock(db, "last");
         int64_t token = 0, newest = 0, when;
         down(i);
         for (int k = 0; k < TURNS; k++) {
@@ -232,8 +227,6 @@ static void test_last(void)
                   "the newest token is asked for");
         tap_ok(newest >= token, "no lower one is told: %lld, %lld", (long long)newest,
                (long long)token);
-        close_locks(lock);
-        rowlock_db_close(db);
     }
 }
 
@@ -259,8 +252,8 @@ static bool comes_level(int late, int64_t token)
 static void test_late_grant(void)
 {
     for (int i = 0; i < MEMBERS; i++) {
-        rowlock_db *db = members_open(&m);
-        rowlock_lock *lock = must_lock(db, "late");
+        OWNED(db) rowlock_db *db = members_open(&m);
+        OWNED(lock) rowlock_lock *lock = must_lock(db, "late");
         if (try_lock(lock, LONG_MS) != ROWLOCK_OK || rowlock_release(lock) != ROWLOCK_OK)
             raw_failed("a free lock", why(db));
         rows_become(&m, 0, 0, 0);
@@ -272,15 +265,14 @@ static void test_late_grant(void)
         is_result(db, rowlock_release(lock), ROWLOCK_OK, "and is released with them");
         tap_ok(rows_become(&m, 0, 0, 0), "no row is left in any member");
         faultproxy_slow(m.proxy[i], 0);
-        close_locks(lock);
-        rowlock_db_close(db);
     }
 }
 
 static void test_late_refusal(void)
 {
     for (int i = 0; i < MEMBERS; i++) {
-        rowlock_db *db = members_open(&m), *other = members_open(&m);
+        OWNED(db) rowlock_db *db = members_open(&m), *other = members_open(&m);
+        OWNED(lock)
         rowlock_lock *held = must_lock(db, "refused"), *wanted = must_lock(other, "refused");
         is_result(db, try_lock(held, LONG_MS), ROWLOCK_OK, "a lock is held");
         is_complete(held);
@@ -292,9 +284,6 @@ static void test_late_refusal(void)
         faultproxy_slow(m.proxy[i], 0);
         is_result(db, rowlock_release(held), ROWLOCK_OK, "the holder releases it");
         rows_become(&m, 0, 0, 0);
-        close_locks(held, wanted);
-        rowlock_db_close(db);
-        rowlock_db_close(other);
     }
 }
 
@@ -329,8 +318,7 @@ static void test_try(bool hangs_before)
     is_result(other, helper_join(helper), ROWLOCK_BUSY, "the lock is busy");
     is_result(db, rowlock_release(held), ROWLOCK_OK, "the holder releases it");
     close_locks(held, wanted);
-    rowlock_db_close(other);
-    rowlock_db_close(db);
+    close_dbs(other, db);
     tap_ok(rows_become(&m, 0, 0, 0), "no row is left in any member");
 }
 
@@ -371,8 +359,8 @@ static bool becomes(rowlock_lock *lock, rowlock_state state)
 static void test_top_up(bool slow)
 {
     for (int i = 0; i < MEMBERS; i++) {
-        rowlock_db *db = members_open(&m);
-        rowlock_lock *lock = must_lock(db, "kept");
+        OWNED(db) rowlock_db *db = members_open(&m);
+        OWNED(lock) rowlock_lock *lock = must_lock(db, "kept");
         is_result(db, try_lock(lock, LONG_MS), ROWLOCK_OK, "a lock is held");
         rows_become(&m, 1, 1, 1);
         if (slow)
@@ -383,8 +371,6 @@ static void test_top_up(bool slow)
         faultproxy_slow(m.proxy[i], 0);
         is_result(db, rowlock_release(lock), ROWLOCK_OK, "and it is released with the others");
         tap_ok(rows_become(&m, 0, 0, 0), "no row is left in any member");
-        close_locks(lock);
-        rowlock_db_close(db);
     }
 }
 

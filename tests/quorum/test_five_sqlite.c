@@ -3,10 +3,6 @@
  * A quorum of five files. A file that is elsewhere is a member that is away. */
 #include "contract.h"
 
-#include <rowlock/quorum.h>
-
-#include <stdatomic.h>
-
 enum { FIVE = 5, TTL_MS = 60000 };
 
 static char urls[FIVE][300], paths[FIVE][300], elsewhere[FIVE][320];
@@ -202,14 +198,13 @@ static void test_majority_lost(void)
 static void test_transaction(void)
 {
     OWNED(db) rowlock_db *db = must_open(urls[1]);
-    rowlock_lock *lock = must_lock(db, "inside");
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "inside");
     void *session = raw_sqlite.open(urls[1]);
     rowlock_db *tx = must_adopt(&raw_sqlite, session, NULL);
     raw_run(&raw_sqlite, session, "BEGIN IMMEDIATE");
     is_result(tx, rowlock_tx_acquire(lock, tx, NULL), ROWLOCK_ESCHEMA,
               "a member grants nothing in a transaction, either");
     raw_run(&raw_sqlite, session, "ROLLBACK");
-    close_locks(lock);
     rowlock_db_close(tx);
     raw_sqlite.close(session);
 }

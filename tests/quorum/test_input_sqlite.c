@@ -4,8 +4,6 @@
  * nothing. */
 #include "contract.h"
 
-#include <rowlock/quorum.h>
-
 static char first[300], second[300], third[300], bare[300], missing[300];
 
 static void refused(int want, const char *part, const char *what, const char *const *urls,
@@ -186,12 +184,11 @@ static void test_names(void)
                                  "\xC3\xA4 \\ \" ` $1 ?1", "{name}"};
     OWNED(db) rowlock_db *db = must_quorum(urls, 3, NULL);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        rowlock_lock *lock = must_lock(db, names[i]);
+        OWNED(lock) rowlock_lock *lock = must_lock(db, names[i]);
         is_result(db, try_lock(lock, 60000), ROWLOCK_OK, "a hostile name: %zu", i);
         is_result(db, rowlock_release(lock), ROWLOCK_OK, "is released");
-        close_locks(lock);
     }
-    rowlock_lock *lock = must_lock(db, "forked");
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "forked");
     test_tables(db);
     test_data(db);
     test_kinds(db, lock);
@@ -204,7 +201,6 @@ static void test_names(void)
     rowlock_stats stats = ROWLOCK_STATS_INIT;
     tap_is_int(rowlock_db_stats(db, &stats), ROWLOCK_OK, "the handle counts");
     tap_is_int((long long)stats.granted, 5, "one grant for each lock, not for each member");
-    close_locks(lock);
 }
 
 int main(void)
