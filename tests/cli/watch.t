@@ -168,6 +168,9 @@ screen() {
     printf '\e[B' >&9
     printf '\eOB' >&9
     seen "arrows scroll" '[12] above'
+    # A row that appears later would be below.
+    rl list --json
+    seen "all of them are there" "^rowlock: $(grep -o '"token"' <<<"$out" | wc -l) held"
     printf 'G \e[6~    ' >&9
     seen "pages as well" ' 0 below'
     holds "and everything stays in its place" aligned
