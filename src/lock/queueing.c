@@ -20,8 +20,8 @@ enum {
     SLOWEST_US = 250000,
     /* Without wake-ups, the pause is the time waited so far divided by this. */
     PATIENCE = 20,
-    /* Without wake-ups, the longest pause of those with more than FAR ahead. The queue may have
-     * begun to move. */
+    /* Without wake-ups, the longest pause of those with more than FAR ahead, while the queue moves.
+     * When it has stood still for longer they pause for half of that, and those far back longest. */
     FAR = 64,
     FAR_US = 2000000,
     /* Quick looks at a row that another transaction is changing. That may take long. */
@@ -90,7 +90,8 @@ static int64_t pause_unwoken(const struct rlk_queueing *q, int64_t now_us)
     int64_t half_us = q->step_us * q->ahead / 2;
     if (q->ahead == 0 || lookers(q))
         return pause_us;
-    int64_t most_us = least(pause_us * (1 + q->ahead), q->ahead > FAR ? FAR_US : SAFETY_US);
+    int64_t far_us = between(FAR_US, stands_us / 2, SAFETY_US * (1 + q->ahead / FAR));
+    int64_t most_us = least(pause_us * (1 + q->ahead), q->ahead > FAR ? far_us : SAFETY_US);
     return between(FASTEST_US, half_us > stands_us ? half_us : stands_us, most_us);
 }
 

@@ -275,7 +275,10 @@ void ours_keep(void *session)
 {
     struct our_session *s = session;
     rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-    must(s->db, rowlock_keeper_open(s->db, &s->keeper), ROWLOCK_OK);
+    /* A connection of the caller's cannot be opened again. */
+    rowlock_db *other = s->lent ? ours_connect(s->place) : NULL, *db = other ? other : s->db;
+    must(db, rowlock_keeper_open(db, &s->keeper), ROWLOCK_OK);
+    rowlock_db_close(other);
     options.keeper = s->keeper;
     must(s->db, rowlock_acquire(s->lock, &options), ROWLOCK_OK);
 }

@@ -634,6 +634,18 @@ static void test_pace_without_wakeup(void)
     }
 }
 
+/* It takes 4 s for each look at last, with 200 before it. */
+static void test_pace_far_back(void)
+{
+    begin();
+    script_always(OP_ENQUEUE, ANSWER(.ahead = 200, .no_wakeup = true));
+    script_always(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD, .behind = true, .left_us = HOUR_US));
+    tap_is_int(wait_with((rowlock_acquire_options){.wait_ms = 100000, .ticket_ms = 3000000}),
+               ROWLOCK_TIMEOUT, "two hundred before us, and the queue stands still");
+    int asked = script_count(OP_ENQUEUE);
+    tap_ok(asked > 20 && asked < 40, "we look seldom, %d times", asked);
+}
+
 /* The driver finds out when it is asked to wait. */
 static void test_wakeup_is_gone(void)
 {
@@ -725,6 +737,7 @@ int main(void)
     test_pace_with_wakeup(3, 100000);
     test_gets_first();
     test_pace_without_wakeup();
+    test_pace_far_back();
     test_wakeup_is_gone();
     test_settling(ANSWER(.outcome = RLK_HELD, .settling = true, .left_us = HOUR_US),
                   "a row that is being changed");
