@@ -8,6 +8,8 @@
 
 #include "core/db.h"
 
+#include <string.h>
+
 /* A grant by its key and the proof of ownership. */
 struct rlk_held {
     const char *name;
@@ -114,10 +116,9 @@ enum { RLK_ENOUGH = 1, RLK_UNDECIDED };
 
 /* What is asked of the database, and how. */
 struct rlk_ask {
-    /* A step and its values, in the order of its list of parameters. With `query` or `run` the
+    /* A step, with its values in `in`, in the order of its list of parameters. With `query` or `run` the
      * step only says what it is like. NONE, and nothing else: the tables are checked. */
     enum rlk_step step;
-    rowlock_value in[RLK_MARKERS];
     /* The name of a lock whose first waiter may get its turn by this step. NULL: none. */
     const char *wakes;
     /* Called with each row, after its shape was checked. NULL: the rows are not needed. */
@@ -177,7 +178,16 @@ struct rlk_ask {
     int64_t sent_us;
     /* While the server is away: an attempt ends then. 0: it is not away. */
     int64_t away_until_us;
+
+    /* The values of the step. They are last, so that rlk_ask_init() need not clear them. */
+    rowlock_value in[RLK_MARKERS];
 };
+
+/* For a try, which is fast where a statement costs no round trip. Others write {…}. */
+static inline void rlk_ask_init(struct rlk_ask *ask)
+{
+    memset(ask, 0, offsetof(struct rlk_ask, in));
+}
 
 /* send.c */
 /* Sends the statements of an ask, on a connection that is ready. */

@@ -205,7 +205,9 @@ void rlk_step_try(struct rlk_ask *ask, struct rlk_trying *t)
 
 static struct rlk_ask *cheap(struct rlk_ask *first, const struct rlk_ask *ask)
 {
-    *first = (struct rlk_ask){.where = ask->where, .cheap = true};
+    rlk_ask_init(first);
+    first->where = ask->where;
+    first->cheap = true;
     return first;
 }
 

@@ -212,12 +212,8 @@ static int acquire_one(rowlock_lock *lock, const rowlock_acquire_options *option
 {
     struct rlk_request request;
     struct rlk_grant grant;
-    struct rlk_acquiring a = {.db = lock->db,
-                              .locks = &lock,
-                              .count = 1,
-                              .requests = &request,
-                              .grants = &grant,
-                              .options = *options};
+    struct rlk_acquiring a;
+    rlk_acquiring_one(&a, &lock, &request, &grant, options);
     return acquire_all(&a);
 }
 

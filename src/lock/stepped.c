@@ -293,12 +293,7 @@ struct rlk_stepped *rlk_stepped_new(rowlock_lock *lock, const rowlock_acquire_op
     if (!s)
         return NULL;
     s->lock = lock;
-    s->a = (struct rlk_acquiring){.db = lock->db,
-                                  .locks = &s->lock,
-                                  .count = 1,
-                                  .requests = &s->request,
-                                  .grants = &s->grant,
-                                  .options = *options};
+    rlk_acquiring_one(&s->a, &s->lock, &s->request, &s->grant, options);
     begin(s);
     return s;
 }

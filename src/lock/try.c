@@ -179,16 +179,17 @@ static void find_holder(struct rlk_acquiring *a)
 
 void rlk_try_begin(struct rlk_acquiring *a)
 {
-    a->ask = (struct rlk_ask){.contention_us = TRY_CONTENTION_US,
-                              .patient_until_us = a->until_us,
-                              .retryable_if_lost = true};
+    rlk_ask_init(&a->ask);
+    a->ask.contention_us = TRY_CONTENTION_US;
+    a->ask.patient_until_us = a->until_us;
+    a->ask.retryable_if_lost = true;
     a->before = a->which;
     a->db->stats.tries++;
     a->one.request = a->requests;
     a->one.grant = a->grants;
-    a->all =
-        (struct rlk_trying_all){.requests = a->requests, .count = a->count, .grants = a->grants};
     if (a->count > 1) {
+        a->all = (struct rlk_trying_all){
+            .requests = a->requests, .count = a->count, .grants = a->grants};
         rlk_step_acquire_all(&a->ask, &a->all);
         return;
     }

@@ -6,6 +6,8 @@
 #include "lock/lock.h"
 #include "core/ask.h"
 
+#include <string.h>
+
 /* Locks that are being acquired. */
 struct rlk_acquiring {
     rowlock_db *db;
@@ -20,12 +22,27 @@ struct rlk_acquiring {
     /* The end of the wait. 0: it does not wait. */
     int64_t until_us;
     rowlock_acquire_options options;
+    /* What follows is set by each try. */
     struct rlk_ask ask;
     struct rlk_trying one;
     struct rlk_trying_all all;
     /* The lock that was in the way before this try. */
     size_t before;
 };
+
+/* It takes its lock and its places for a request and a grant from the caller. */
+static inline void rlk_acquiring_one(struct rlk_acquiring *a, rowlock_lock *const *lock,
+                                     struct rlk_request *request, struct rlk_grant *grant,
+                                     const rowlock_acquire_options *options)
+{
+    memset(a, 0, offsetof(struct rlk_acquiring, ask));
+    a->db = (*lock)->db;
+    a->locks = lock;
+    a->count = 1;
+    a->requests = request;
+    a->grants = grant;
+    a->options = *options;
+}
 
 /* Returns OK, BUSY, MISMATCH, or an error. */
 int rlk_try(struct rlk_acquiring *a);
