@@ -116,8 +116,8 @@ enum { RLK_ENOUGH = 1, RLK_UNDECIDED };
 
 /* What is asked of the database, and how. */
 struct rlk_ask {
-    /* A step, with its values in `in`, in the order of its list of parameters. With `query` or `run` the
-     * step only says what it is like. NONE, and nothing else: the tables are checked. */
+    /* A step, with its values in `in`, in the order of its list of parameters. With `query` or
+     * `run` the step only says what it is like. NONE, and nothing else: the tables are checked. */
     enum rlk_step step;
     /* The name of a lock whose first waiter may get its turn by this step. NULL: none. */
     const char *wakes;

@@ -30,8 +30,8 @@ struct rowlock_keeper {
     pid_t pid;
     /* Only the thread uses it while it runs. */
     rowlock_db *db;
-    /* A statement, or connecting, lasts no longer. */
-    int64_t most_us;
+    /* A statement, and connecting, last no longer. */
+    int64_t most_us, connect_ms;
     /* The installation's identity. */
     char identity[64];
     pthread_t thread;
@@ -97,7 +97,7 @@ static void limit_statements(rowlock_keeper *k, int64_t shortest_us)
         rlk_lose(db);
     db->statement_us = limit_us;
     db->target.timeout_ms = limit_us / 1000;
-    db->target.connect_ms = limit_us / 1000;
+    db->target.connect_ms = k->connect_ms < limit_us / 1000 ? k->connect_ms : limit_us / 1000;
 }
 
 static void end_one(rowlock_keeper *k, size_t i, enum rlk_fate fate,
@@ -394,6 +394,7 @@ int rlk_keeper_start(rowlock_keeper **out, rowlock_db *db, int64_t most_ms)
     k->pid = getpid();
     k->db = db;
     k->most_us = most_ms * 1000;
+    k->connect_ms = db->target.connect_ms;
     /* The server took writes, or there would be no leases to renew. */
     db->takes_writes = true;
     memcpy(k->identity, db->texts.identity, sizeof k->identity);

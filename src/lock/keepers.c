@@ -60,7 +60,7 @@ static int open_keeper(rowlock_db *db, int64_t limit_ms, rowlock_keeper **out)
                      "open a new handle",
                      own->texts.identity, db->texts.identity);
     if (result == ROWLOCK_OK)
-        result = rlk_keeper_start(out, own, shorter(most_ms, connect_ms));
+        result = rlk_keeper_start(out, own, most_ms);
     if (result == ROWLOCK_OK)
         return ROWLOCK_OK;
     rlk_error_copy(&db->error, &own->error);

@@ -20,8 +20,8 @@ enum {
     SLOWEST_US = 250000,
     /* Without wake-ups, the pause is the time waited so far divided by this. */
     PATIENCE = 20,
-    /* Without wake-ups, the longest pause of those with more than FAR ahead, while the queue moves.
-     * When it has stood still for longer they pause for half of that, and those far back longest. */
+    /* Without wake-ups, the longest pause of those with more than FAR ahead while the queue moves.
+     * While it stands still they pause for half of that time, and those far back longest. */
     FAR = 64,
     FAR_US = 2000000,
     /* Quick looks at a row that another transaction is changing. That may take long. */

@@ -13,16 +13,16 @@ limits='
     hops_batch          2      3
     trampolines        10     10
     ucontext            0      0
-    one_caller         45     54
+    one_caller         45     55
     operations         11     11
     source_file       600    600
     driver_file       400    400
     routine            60     60
     wide                0      0
     public_functions   75     86
-    source          28000  33500
+    source          28000  33600
     cli              6500   7500
-    tests           50000  63200
+    tests           50000  63000
     architecture      450    450
     changelog          80     80
     makefile          500    500
