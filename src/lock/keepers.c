@@ -87,9 +87,9 @@ struct rlk_shared_keeper {
     struct rlk_shared_keeper *next;
     /* NULL: a thread is opening it. */
     rowlock_keeper *keeper;
-    /* Handles that have it, and calls that wait until it is open. */
-    size_t users, waiting;
-    /* It could not be opened, and is not in the list. The last that waits frees it. */
+    /* Handles that have it, and calls that open it or wait for that. The last one frees it. */
+    size_t users;
+    /* It could not be opened, and is not in the list. */
     int failed;
     rowlock_error why;
     /* What its users have in common: an installation, in the tables of a pool or of the others. */
@@ -162,46 +162,39 @@ static void unlink_shared(struct rlk_shared_keeper *shared)
     *at = shared->next;
 }
 
-static void free_shared(struct rlk_shared_keeper *shared)
+/* Call it with the mutex locked. Returns the keeper if that is to be closed now. */
+static rowlock_keeper *drop(struct rlk_shared_keeper *shared)
 {
+    rowlock_keeper *unused = shared->keeper;
+    if (--shared->users > 0)
+        return NULL;
+    if (!shared->failed)
+        unlink_shared(shared);
     rlk_free(shared->source);
     rlk_free(shared);
-}
-
-static int use(rowlock_db *db, struct rlk_shared_keeper *shared)
-{
-    shared->users++;
-    db->shared = shared;
-    return ROWLOCK_OK;
+    return unused;
 }
 
 /* Call it with the mutex locked. It is unlocked while the keeper is opened. */
-static int open_shared(rowlock_db *db, int64_t limit_ms)
+static void open_shared(struct rlk_shared_keeper *shared, rowlock_db *db, int64_t limit_ms)
 {
-    struct rlk_shared_keeper *shared = add(db);
     rowlock_keeper *keeper = NULL;
-    if (!shared)
-        return rlk_fail(db, ROWLOCK_ENOMEM, "out of memory");
     pthread_mutex_unlock(&mutex);
     int result = open_keeper(db, limit_ms, &keeper);
     pthread_mutex_lock(&mutex);
     shared->keeper = keeper;
     if (result == ROWLOCK_OK)
-        return use(db, shared);
+        return;
     shared->failed = result;
     shared->why = db->error;
     unlink_shared(shared);
-    if (shared->waiting == 0)
-        free_shared(shared);
-    return result;
 }
 
 /* Call it with the mutex locked. What another call finds counts for this one too: each may take as
  * long as connecting does. */
-static int await_shared(rowlock_db *db, struct rlk_shared_keeper *shared, bool may_cancel)
+static bool await_shared(const struct rlk_shared_keeper *shared, rowlock_db *db, bool may_cancel)
 {
     bool cancelled = false;
-    shared->waiting++;
     while (!cancelled && !shared->keeper && !shared->failed) {
         pthread_mutex_unlock(&mutex);
         if (may_cancel)
@@ -210,30 +203,40 @@ static int await_shared(rowlock_db *db, struct rlk_shared_keeper *shared, bool m
             rlk_wait_plain(LOOK_US);
         pthread_mutex_lock(&mutex);
     }
-    shared->waiting--;
-    if (shared->keeper && !cancelled)
-        return use(db, shared);
-    int result = cancelled ? ROWLOCK_CANCELLED : shared->failed;
-    if (!cancelled)
+    return !cancelled;
+}
+
+/* Call it with the mutex locked. */
+static int share(rowlock_db *db, int64_t limit_ms, bool may_cancel, rowlock_keeper **unused)
+{
+    struct rlk_shared_keeper *shared = find(db);
+    bool opens = !shared;
+    if (!shared && !(shared = add(db)))
+        return rlk_fail(db, ROWLOCK_ENOMEM, "out of memory");
+    shared->users++;
+    if (opens)
+        open_shared(shared, db, limit_ms);
+    int result = await_shared(shared, db, may_cancel) ? shared->failed : ROWLOCK_CANCELLED;
+    if (result == ROWLOCK_OK)
+        db->shared = shared;
+    else if (result != ROWLOCK_CANCELLED)
         rlk_error_copy(&db->error, &shared->why);
-    if (shared->failed && shared->waiting == 0)
-        free_shared(shared);
+    *unused = result == ROWLOCK_OK ? NULL : drop(shared);
     return result;
 }
 
 int rlk_keeper_share(rowlock_db *db, int64_t limit_ms, bool may_cancel, rowlock_keeper **out)
 {
     static pthread_once_t watched = PTHREAD_ONCE_INIT;
+    rowlock_keeper *unused = NULL;
     int result = ROWLOCK_OK;
-    pthread_once(&watched, watch_forks);
-    pthread_mutex_lock(&mutex);
     if (!db->shared) {
-        struct rlk_shared_keeper *shared = find(db);
-        result = !shared          ? open_shared(db, limit_ms)
-                 : shared->keeper ? use(db, shared)
-                                  : await_shared(db, shared, may_cancel);
+        pthread_once(&watched, watch_forks);
+        pthread_mutex_lock(&mutex);
+        result = share(db, limit_ms, may_cancel, &unused);
+        pthread_mutex_unlock(&mutex);
+        rowlock_keeper_close(unused);
     }
-    pthread_mutex_unlock(&mutex);
     if (result == ROWLOCK_OK)
         *out = db->shared->keeper;
     return result;
@@ -241,15 +244,10 @@ int rlk_keeper_share(rowlock_db *db, int64_t limit_ms, bool may_cancel, rowlock_
 
 void rlk_keeper_unshare(rowlock_db *db)
 {
-    rowlock_keeper *unused = NULL;
     if (!db->shared)
         return;
     pthread_mutex_lock(&mutex);
-    if (--db->shared->users == 0) {
-        unused = db->shared->keeper;
-        unlink_shared(db->shared);
-        free_shared(db->shared);
-    }
+    rowlock_keeper *unused = drop(db->shared);
     pthread_mutex_unlock(&mutex);
     rowlock_keeper_close(unused);
 }

@@ -77,9 +77,12 @@ static int keep_it(void *context)
     return 0;
 }
 
+static _Thread_local bool is_waiter;
+
 static int keep_for_long(void *context)
 {
     struct one *one = context;
+    is_waiter = true;
     one->result = keep(one->lock, ROWLOCK_FOREVER);
     return 0;
 }
@@ -141,7 +144,7 @@ static void test_cancelled(void)
 
 /* ---- a keeper that another thread is opening */
 
-static atomic_bool stuck;
+static atomic_bool stuck, asleep;
 static atomic_int looks;
 static int (*real_poll)(struct pollfd *fds, nfds_t count, int timeout_ms);
 
@@ -153,7 +156,9 @@ static void stick(enum script_op op)
 
 static int count_looks(struct pollfd *fds, nfds_t count, int timeout_ms)
 {
-    looks++;
+    looks += is_waiter;
+    while (asleep && is_waiter)
+        sleep_ms(1);
     return real_poll(fds, count, timeout_ms);
 }
 
@@ -196,6 +201,36 @@ static void test_one_attempt(void)
     close_one(&opening);
     close_one(&cancelled);
     close_one(&waiting);
+}
+
+/* The one that has opened it closes its handle before the other looks again. */
+static void test_opener_leaves(void)
+{
+    script_reset();
+    struct one opening = open_one("a"), waiting = open_one("b");
+    real_poll = rlk_poll;
+    rlk_poll = count_looks;
+    stuck = true;
+    script_hook(stick);
+    struct helper *opener = helper_start(keep_it, &opening);
+    if (!EVENTUALLY(script_count(OP_OPEN) > 2))
+        tap_ok(false, "a thread opens the keeper");
+    asleep = true;
+    struct helper *waiter = wait_for_it(&waiting);
+    stuck = false;
+    helper_join(opener);
+    tap_is_int(opening.result, ROWLOCK_OK, "the keeper is open");
+    tap_is_int(rowlock_release(opening.lock), ROWLOCK_OK, "its lock is released");
+    close_one(&opening);
+    asleep = false;
+    helper_join(waiter);
+    tap_is_int(waiting.result, ROWLOCK_OK, "another that has waited for it has a lock");
+    tap_is_int(script_count(OP_CLOSE), 1, "the keeper was not closed meanwhile");
+    tap_is_int(script_count(OP_OPEN), 3, "nor opened again");
+    script_hook(NULL);
+    rlk_poll = real_poll;
+    close_one(&waiting);
+    tap_is_int(script_count(OP_CLOSE), 3, "it is closed with the last handle");
 }
 
 static void test_new_installation(void)
@@ -312,6 +347,7 @@ int main(void)
     test_fails();
     test_cancelled();
     test_one_attempt();
+    test_opener_leaves();
     test_new_installation();
     test_reentry();
     test_refused();
