@@ -9,6 +9,8 @@
 /* A kept lease outlives a machine that stands still for 5 s, and is renewed after 3 s. */
 enum {
     TURNS = 3,
+    TRIES = 20,
+    GLANCE_MS = 2000,
     LONG_MS = 600000,
     KEPT_MS = 10000,
     KEEPER_MS = 2000,
@@ -112,14 +114,39 @@ static void test_debts(void)
     }
 }
 
+/* Members 1 and 2 are away. False: another statement has noticed that before the release came, so
+ * member 0 does not vote. The test is done again then. */
+static bool reaches_first(void)
+{
+    bool reached = false;
+    for (int64_t end = clock_ms() + slow_ms(GLANCE_MS); !reached && clock_ms() < end; sleep_ms(5))
+        reached = rows_in(&m, 0) == 0;
+    return reached;
+}
+
 static int come_back(void *unused)
 {
-    (void)EVENTUALLY(rows_in(&m, 0) == 0);
+    (void)unused;
+    bool reached = reaches_first();
     for (int i = 0; i < MEMBERS; i++)
         change(i, "UPDATE %stokens SET token = token + 1 WHERE name = 'again'");
     up(1);
     up(2);
-    return 0;
+    return reached;
+}
+
+static void hold_in_all(rowlock_db *db, rowlock_lock *lock)
+{
+    is_result(db, try_lock(lock, LONG_MS), ROWLOCK_OK, "a lock is held");
+    tap_ok(is_complete(lock), "in all members");
+}
+
+/* A member that was not back in time is told of the release now. */
+static void ends_free(rowlock_db *db, rowlock_lock *lock)
+{
+    is_result(db, try_lock(lock, LONG_MS), ROWLOCK_OK, "it is held again");
+    is_result(db, rowlock_release(lock), ROWLOCK_OK, "and released");
+    tap_ok(rows_become(&m, 0, 0, 0), "no row is left in any member");
 }
 
 /* The other members have removed their rows by the time that the newest grant is looked at. */
@@ -127,18 +154,18 @@ static void test_release_again(void)
 {
     OWNED(db) rowlock_db *db = members_open(&m);
     OWNED(lock) rowlock_lock *lock = must_lock(db, "again");
-    is_result(db, try_lock(lock, LONG_MS), ROWLOCK_OK, "a lock is held");
-    tap_ok(is_complete(lock), "in all members");
-    down(1);
-    down(2);
-    struct helper *helper = helper_start(come_back, NULL);
-    is_result(db, rowlock_release(lock), ROWLOCK_OK,
-              "a release that first reaches one member, and then the others, has come first");
-    helper_join(helper);
-    /* A member that was not back in time is told of the release now. */
-    is_result(db, try_lock(lock, LONG_MS), ROWLOCK_OK, "it is held again");
-    is_result(db, rowlock_release(lock), ROWLOCK_OK, "and released");
-    tap_ok(rows_become(&m, 0, 0, 0), "no row is left in any member");
+    bool reached = false;
+    for (int i = 0; i < TRIES && !reached; i++) {
+        hold_in_all(db, lock);
+        down(1);
+        down(2);
+        struct helper *helper = helper_start(come_back, NULL);
+        is_result(db, rowlock_release(lock), ROWLOCK_OK,
+                  "a release that first reaches one member, and then the others, has come first");
+        reached = helper_join(helper);
+        ends_free(db, lock);
+    }
+    tap_ok(reached, "one member was reached first");
 }
 
 static int release_it(void *lock)
@@ -152,25 +179,28 @@ static void test_release_twice(void)
 {
     OWNED(db) rowlock_db *db = members_open(&m);
     OWNED(lock) rowlock_lock *own = must_lock(db, "twice");
-    is_result(db, try_lock(own, LONG_MS), ROWLOCK_OK, "a lock is held");
-    tap_ok(is_complete(own), "in all members");
     OWNED(db) rowlock_db *other = must_quorum((const char *const *)m.straight, MEMBERS, NULL);
-    OWNED(lock)
-    rowlock_lock *attached =
-        must_attach(other, "twice", rowlock_lock_owner(own), rowlock_lock_token(own));
-    down(1);
-    down(2);
-    struct helper *helper = helper_start(release_it, own);
-    (void)EVENTUALLY(rows_in(&m, 0) == 0);
-    is_result(other, rowlock_release(attached), ROWLOCK_OK,
-              "while a release reaches one member, another handle of the grant releases it");
-    up(1);
-    up(2);
-    is_result(db, helper_join(helper), ROWLOCK_OK,
-              "the first one is told OK as well: it was no rival");
-    is_result(db, try_lock(own, LONG_MS), ROWLOCK_OK, "it is held again");
-    is_result(db, rowlock_release(own), ROWLOCK_OK, "and released");
-    tap_ok(rows_become(&m, 0, 0, 0), "no row is left in any member");
+    bool reached = false;
+    for (int i = 0; i < TRIES && !reached; i++) {
+        hold_in_all(db, own);
+        OWNED(lock)
+        rowlock_lock *attached =
+            must_attach(other, "twice", rowlock_lock_owner(own), rowlock_lock_token(own));
+        down(1);
+        down(2);
+        struct helper *helper = helper_start(release_it, own);
+        reached = reaches_first();
+        if (reached)
+            is_result(
+                other, rowlock_release(attached), ROWLOCK_OK,
+                "while a release reaches one member, another handle of the grant releases it");
+        up(1);
+        up(2);
+        is_result(db, helper_join(helper), ROWLOCK_OK,
+                  "the first one is told OK as well: it was no rival");
+        ends_free(db, own);
+    }
+    tap_ok(reached, "one member was reached first");
 }
 
 /* ---- a wait that is cancelled */
@@ -184,7 +214,6 @@ static int wait_long(void *lock)
  * the answer to another statement: again. */
 static void test_cancelled(void)
 {
-    enum { TRIES = 20 };
     OWNED(db) rowlock_db *db = members_open(&m);
     OWNED(lock) rowlock_lock *own = must_lock(db, "cancelled");
     int result = ROWLOCK_CANCELLED;
@@ -465,7 +494,6 @@ static void test_bare_majority(void)
  * longer one is tried. */
 static void test_late_refusals(void)
 {
-    enum { TRIES = 12 };
     OWNED(keeper) rowlock_keeper *keeper = members_keeper(&m, KEEPER_MS);
     OWNED(db) rowlock_db *db = members_open(&m);
     bool lost = true, told = false, ended = false;
