@@ -9,7 +9,6 @@
 #include "core/ask.h"
 #include "core/statements.h"
 
-#include <pthread.h>
 #include <rowlock/pool.h>
 #include <unistd.h>
 
@@ -71,10 +70,10 @@ void rowlock_pool_close(rowlock_pool *pool)
 {
     if (!pool || pool->tag != RLK_POOL_TAG || pool->pid != getpid())
         return;
-    pthread_mutex_lock(&pool->mutex);
+    rlk_lock(&pool->mutex);
     bool again = pool->closed;
     pool->closed = true;
-    pthread_mutex_unlock(&pool->mutex);
+    rlk_unlock(&pool->mutex);
     if (!again)
         release_pool(pool);
 }

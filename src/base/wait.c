@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT
- * Pauses that a cancel can end. No other file of the library waits for a time. How long they are:
- * pause.c, and lock/queueing.c for a waiter. */
+ * Pauses that a cancel can end, and alarms. No other file of the library waits for a time. How long
+ * pauses are: pause.c, and lock/queueing.c for a waiter. */
 #include "base/wait.h"
 #include "base/base.h"
-#include "base/alarm.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <time.h>
 #include <unistd.h>
+
+#ifdef __linux__
+#include <sys/timerfd.h>
+#endif
 
 #if defined(__SANITIZE_THREAD__)
 #include <sanitizer/tsan_interface.h>
@@ -47,6 +50,11 @@ void rlk_turn_init(struct rlk_turn *turn)
     turn->alarm = -1;
 }
 
+void rlk_turn_end(struct rlk_turn *turn)
+{
+    sem_destroy(&turn->posted);
+}
+
 bool rlk_turn_came(struct rlk_turn *turn)
 {
     return sem_trywait(&turn->posted) == 0;
@@ -73,9 +81,8 @@ void rlk_cancel_wait(struct rlk_waiting *w)
         rlk_turn_post(&w->turn);
         return;
     }
-    ssize_t ignored = write(w->wake[1], "", 1);
-    (void)ignored;
-    errno = saved;
+    if (write(w->wake[1], "", 1) < 0)
+        errno = saved;
 }
 
 bool rlk_take_cancel(struct rlk_waiting *w)
@@ -176,3 +183,40 @@ void rlk_wait_plain(int64_t pause_us)
     for (int64_t left = until - rlk_now_us(); left > 0; left = until - rlk_now_us())
         rlk_poll(NULL, 0, (int)(left / 1000 + 1));
 }
+
+/* ---- alarms */
+
+#ifdef __linux__
+
+int rlk_alarm_open(void)
+{
+    return timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+}
+
+/* A zero would disarm it. */
+void rlk_alarm_set(int fd, int64_t after_us)
+{
+    int saved = errno;
+    struct itimerspec timer = {0};
+    if (after_us != INT64_MAX) {
+        timer.it_value.tv_sec = after_us <= 0 ? 0 : (time_t)(after_us / 1000000);
+        timer.it_value.tv_nsec = after_us <= 0 ? 1 : (long)(after_us % 1000000) * 1000 + 1;
+    }
+    timerfd_settime(fd, 0, &timer, NULL);
+    errno = saved;
+}
+
+#else
+
+int rlk_alarm_open(void)
+{
+    return -1;
+}
+
+void rlk_alarm_set(int fd, int64_t after_us)
+{
+    (void)fd;
+    (void)after_us;
+}
+
+#endif

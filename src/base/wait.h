@@ -55,6 +55,7 @@ int rlk_waiting_open(struct rlk_waiting *w);
 void rlk_turn_open(struct rlk_waiting *w);
 void rlk_waiting_close(struct rlk_waiting *w);
 void rlk_turn_init(struct rlk_turn *turn);
+void rlk_turn_end(struct rlk_turn *turn);
 /* Was it posted? */
 bool rlk_turn_came(struct rlk_turn *turn);
 /* Ends one wait for it. A signal handler may call it. */
@@ -71,5 +72,12 @@ enum { RLK_READY = 1, RLK_WOKEN = 2 };
 int rlk_wait_socket(int socket, short events, int wake, int64_t until_us);
 /* A pause that no cancel ends. */
 void rlk_wait_plain(int64_t pause_us);
+
+/* An alarm is a descriptor that becomes readable at a time. It runs while the machine is suspended.
+ * -1: there is none, as on systems other than Linux. */
+int rlk_alarm_open(void);
+/* Readable after so long. 0 and less: now. INT64_MAX: never. It is not readable until then. A
+ * signal handler may call it. */
+void rlk_alarm_set(int fd, int64_t after_us);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copies of values. */
-#include "core/copies.h"
+#include "core/port.h"
 
 #include <string.h>
 

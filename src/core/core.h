@@ -22,11 +22,8 @@ struct rlk_held {
 /* A row of rowlock_locks, with the server's clock when it was read. Strings are always terminated.
  * A text longer than RLK_TEXT_MAX is cut, but our own rows never have one. */
 struct rlk_row {
-    char name[RLK_TEXT_MAX + 1];
-    char owner[RLK_TEXT_MAX + 1];
-    char host[RLK_TEXT_MAX + 1];
-    char program[RLK_TEXT_MAX + 1];
-    char note[RLK_TEXT_MAX + 1];
+    char name[RLK_TEXT_MAX + 1], owner[RLK_TEXT_MAX + 1], host[RLK_TEXT_MAX + 1];
+    char program[RLK_TEXT_MAX + 1], note[RLK_TEXT_MAX + 1];
     /* 0: exclusive; -1: shared; N: one of at most N. */
     int permits;
     int64_t slot;
@@ -66,11 +63,8 @@ struct rlk_position {
 
 /* A waiter in the queue. */
 struct rlk_waiter {
-    char name[RLK_TEXT_MAX + 1];
-    char owner[RLK_TEXT_MAX + 1];
-    char host[RLK_TEXT_MAX + 1];
-    char program[RLK_TEXT_MAX + 1];
-    char note[RLK_TEXT_MAX + 1];
+    char name[RLK_TEXT_MAX + 1], owner[RLK_TEXT_MAX + 1], host[RLK_TEXT_MAX + 1];
+    char program[RLK_TEXT_MAX + 1], note[RLK_TEXT_MAX + 1];
     int permits;
     int64_t ticket, request, since_us, expires_us, pid, now_us;
 };

@@ -3,10 +3,10 @@
 #ifndef RLK_DB_H
 #define RLK_DB_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <sys/types.h>
 
+#include "base/thread.h"
 #include "base/wait.h"
 #include "core/driver.h"
 
@@ -122,9 +122,7 @@ struct rowlock_db {
     struct rlk_texts texts;
     int64_t statement_us, reconnect_us;
     /* "": each lock has a random owner. */
-    char owner[RLK_TEXT_MAX + 1];
-    char host[RLK_TEXT_MAX + 1];
-    char program[RLK_TEXT_MAX + 1];
+    char owner[RLK_TEXT_MAX + 1], host[RLK_TEXT_MAX + 1], program[RLK_TEXT_MAX + 1];
 
     /* NULL: adopted, so it cannot be opened again. */
     const struct rlk_doors *doors;

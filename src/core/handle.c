@@ -5,13 +5,12 @@
 #include "base/options.h"
 #include "core/port.h"
 
-#include <pthread.h>
 #include <string.h>
 #include <unistd.h>
 
 bool rlk_is_ours(const rowlock_db *db)
 {
-    bool inside = !db->steps && pthread_equal(db->worker, pthread_self());
+    bool inside = !db->steps && rlk_thread_is_this(db->worker);
     return db->pid == getpid() && (!db->working || inside);
 }
 

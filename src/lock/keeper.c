@@ -8,11 +8,9 @@
  * it may be about to use it. Otherwise the lock that quits frees its entry. */
 #include "lock/keeper.h"
 #include "lock/keeping.h"
-#include "base/thread.h"
 #include "core/ask.h"
 #include "core/core.h"
 
-#include <pthread.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -55,14 +53,14 @@ static void tell(rowlock_keeper *k)
     rowlock_lock *lock = entry->lock;
     rlk_deadline_arm(&lock->deadline);
     k->calling = entry;
-    pthread_mutex_unlock(&k->mutex);
+    rlk_unlock(&k->mutex);
     if (state == ROWLOCK_STATE_LOST)
         rlk_log(ROWLOCK_LOG_WARNING, "lock '%s' is lost", entry->name);
     if (entry->options.on_state)
         entry->options.on_state(entry->options.context, lock, state);
-    pthread_mutex_lock(&k->mutex);
+    rlk_lock(&k->mutex);
     k->calling = NULL;
-    pthread_cond_broadcast(&k->called);
+    rlk_notify(&k->called);
 }
 
 /* Their states may have changed. */
@@ -116,19 +114,19 @@ static void end_batch(rowlock_keeper *k, bool sent, const struct rlk_renewed *re
 {
     struct rlk_keeping *now = &k->keeping;
     int questions = 0;
-    pthread_mutex_lock(&k->mutex);
+    rlk_lock(&k->mutex);
     for (size_t i = 0; i < now->count; i++)
         if (sent && now->leases[i].renewed)
             end_one(k, i, RLK_RENEWED, renewed);
-    pthread_mutex_unlock(&k->mutex);
+    rlk_unlock(&k->mutex);
     for (size_t i = 0; i < now->count; i++) {
         if (sent && now->leases[i].renewed)
             continue;
         bool gone =
             sent && questions++ < VERIFY_MAX && is_gone(k, &now->leases[i].held, now->not_after_us);
-        pthread_mutex_lock(&k->mutex);
+        rlk_lock(&k->mutex);
         end_one(k, i, gone ? RLK_GONE_FOR_GOOD : RLK_FAILED, renewed);
-        pthread_mutex_unlock(&k->mutex);
+        rlk_unlock(&k->mutex);
     }
 }
 
@@ -138,7 +136,7 @@ static void renew_batch(rowlock_keeper *k)
     struct rlk_keeping *now = &k->keeping;
     struct rlk_renewing heartbeat = {.leases = now->leases, .count = now->count};
     struct rlk_ask ask = {.not_after_us = now->not_after_us};
-    pthread_mutex_unlock(&k->mutex);
+    rlk_unlock(&k->mutex);
 
     limit_statements(k, now->shortest_us);
     rlk_action(k->db, "renew leases", NULL);
@@ -150,7 +148,7 @@ static void renew_batch(rowlock_keeper *k)
     struct rlk_renewed renewed = {
         .server_us = heartbeat.now_us, .sent_us = ask.sent_us, .was_uncertain = ask.was_uncertain};
     end_batch(k, result == ROWLOCK_OK, &renewed);
-    pthread_mutex_lock(&k->mutex);
+    rlk_lock(&k->mutex);
 }
 
 /* ---- the thread */
@@ -181,9 +179,9 @@ static void free_quitters(rowlock_keeper *k)
 static void sleep_until(rowlock_keeper *k, int64_t until_us)
 {
     k->wake_us = until_us;
-    pthread_mutex_unlock(&k->mutex);
+    rlk_unlock(&k->mutex);
     rlk_wait_until(&k->db->waiting, until_us);
-    pthread_mutex_lock(&k->mutex);
+    rlk_lock(&k->mutex);
     k->wake_us = 0;
 }
 
@@ -191,7 +189,7 @@ static void *keep(void *context)
 {
     rowlock_keeper *k = context;
     rlk_use_in_thread(k->db->driver, true);
-    pthread_mutex_lock(&k->mutex);
+    rlk_lock(&k->mutex);
     while (!k->stop) {
         if (!k->keeping.told)
             free_quitters(k);
@@ -206,7 +204,7 @@ static void *keep(void *context)
         else
             sleep_until(k, k->keeping.until_us);
     }
-    pthread_mutex_unlock(&k->mutex);
+    rlk_unlock(&k->mutex);
     rlk_use_in_thread(k->db->driver, false);
     return NULL;
 }
@@ -216,13 +214,13 @@ static void *keep(void *context)
 void rlk_entry_enter(const rowlock_lock *lock)
 {
     if (lock->entry)
-        pthread_mutex_lock(&lock->entry->keeper->mutex);
+        rlk_lock(&lock->entry->keeper->mutex);
 }
 
 void rlk_entry_leave(const rowlock_lock *lock)
 {
     if (lock->entry)
-        pthread_mutex_unlock(&lock->entry->keeper->mutex);
+        rlk_unlock(&lock->entry->keeper->mutex);
 }
 
 static int check_keeper(rowlock_lock *lock, const rowlock_keeper *k, int64_t patient_until_us)
@@ -257,10 +255,10 @@ int rlk_entry_join(rowlock_lock *lock, const rowlock_acquire_options *options,
         entry->lock = lock;
         memcpy(entry->name, lock->name, sizeof entry->name);
         memcpy(entry->owner, lock->owner, sizeof entry->owner);
-        pthread_mutex_lock(&k->mutex);
+        rlk_lock(&k->mutex);
         link_entry(&entry->next, k->keeping.entries);
         link_entry(&k->keeping.entries, entry);
-        pthread_mutex_unlock(&k->mutex);
+        rlk_unlock(&k->mutex);
         lock->entry = entry;
     }
     /* The entry is inactive, so the thread does not read the options. */
@@ -298,8 +296,8 @@ void rlk_entry_start(rowlock_lock *lock)
 static void await_callback(struct rlk_entry *entry)
 {
     rowlock_keeper *k = entry->keeper;
-    while (k->calling == entry && !pthread_equal(pthread_self(), k->thread))
-        pthread_cond_wait(&k->called, &k->mutex);
+    while (k->calling == entry && !rlk_thread_is_this(k->thread))
+        rlk_wait_notified(&k->called, &k->mutex);
 }
 
 bool rlk_entry_stop(rowlock_lock *lock)
@@ -360,7 +358,7 @@ void rlk_entry_quit(rowlock_lock *lock)
         return;
     rowlock_keeper *k = entry->keeper;
     rlk_entry_stop(lock);
-    pthread_mutex_lock(&k->mutex);
+    rlk_lock(&k->mutex);
     entry->lock = NULL;
     lock->entry = NULL;
     /* The thread may sleep as long as the lease. An entry that never had one it does not use. */
@@ -369,7 +367,7 @@ void rlk_entry_quit(rowlock_lock *lock)
     if (k->closed)
         free_quitters(k);
     bool last = k->closed && !k->keeping.entries;
-    pthread_mutex_unlock(&k->mutex);
+    rlk_unlock(&k->mutex);
     if (last)
         free_keeper(k);
 }
@@ -428,18 +426,18 @@ rowlock_db *rlk_keeper_stop(rowlock_keeper *k)
     /* After a fork the mutex may be locked, and the thread is not there. */
     if (k->pid != getpid())
         return db;
-    pthread_mutex_lock(&k->mutex);
+    rlk_lock(&k->mutex);
     k->stop = true;
-    pthread_mutex_unlock(&k->mutex);
+    rlk_unlock(&k->mutex);
     rowlock_cancel(db);
-    pthread_join(k->thread, NULL);
+    rlk_thread_join(k->thread);
 
-    pthread_mutex_lock(&k->mutex);
+    rlk_lock(&k->mutex);
     k->closed = true;
     free_quitters(k);
     stop_renewing(k);
     bool last = !k->keeping.entries;
-    pthread_mutex_unlock(&k->mutex);
+    rlk_unlock(&k->mutex);
     if (last)
         free_keeper(k);
     return db;

@@ -6,7 +6,6 @@
 #include "core/ask.h"
 #include "core/core.h"
 
-#include <pthread.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -179,9 +178,9 @@ static rowlock_keeper *drop(struct rlk_shared_keeper *shared)
 static void open_shared(struct rlk_shared_keeper *shared, rowlock_db *db, int64_t limit_ms)
 {
     rowlock_keeper *keeper = NULL;
-    pthread_mutex_unlock(&mutex);
+    rlk_unlock(&mutex);
     int result = open_keeper(db, limit_ms, &keeper);
-    pthread_mutex_lock(&mutex);
+    rlk_lock(&mutex);
     shared->keeper = keeper;
     if (result == ROWLOCK_OK)
         return;
@@ -196,12 +195,12 @@ static bool await_shared(const struct rlk_shared_keeper *shared, rowlock_db *db,
 {
     bool cancelled = false;
     while (!cancelled && !shared->keeper && !shared->failed) {
-        pthread_mutex_unlock(&mutex);
+        rlk_unlock(&mutex);
         if (may_cancel)
             cancelled = !rlk_wait_until(&db->waiting, rlk_now_us() + LOOK_US);
         else
             rlk_wait_plain(LOOK_US);
-        pthread_mutex_lock(&mutex);
+        rlk_lock(&mutex);
     }
     return !cancelled;
 }
@@ -232,9 +231,9 @@ int rlk_keeper_share(rowlock_db *db, int64_t limit_ms, bool may_cancel, rowlock_
     int result = ROWLOCK_OK;
     if (!db->shared) {
         pthread_once(&watched, watch_forks);
-        pthread_mutex_lock(&mutex);
+        rlk_lock(&mutex);
         result = share(db, limit_ms, may_cancel, &unused);
-        pthread_mutex_unlock(&mutex);
+        rlk_unlock(&mutex);
         rowlock_keeper_close(unused);
     }
     if (result == ROWLOCK_OK)
@@ -246,8 +245,8 @@ void rlk_keeper_unshare(rowlock_db *db)
 {
     if (!db->shared)
         return;
-    pthread_mutex_lock(&mutex);
+    rlk_lock(&mutex);
     rowlock_keeper *unused = drop(db->shared);
-    pthread_mutex_unlock(&mutex);
+    rlk_unlock(&mutex);
     rowlock_keeper_close(unused);
 }

@@ -18,8 +18,7 @@ struct rlk_entry {
     struct rlk_entry **at;
     /* NULL: the lock has quit. */
     rowlock_lock *lock;
-    char name[RLK_TEXT_MAX + 1];
-    char owner[RLK_TEXT_MAX + 1];
+    char name[RLK_TEXT_MAX + 1], owner[RLK_TEXT_MAX + 1];
     rowlock_acquire_options options;
 
     /* There is a lease to renew. */

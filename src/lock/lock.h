@@ -18,8 +18,7 @@ struct rowlock_lock {
     /* NULL once it was closed. */
     rowlock_db *db;
     rowlock_lock *next, *previous;
-    char name[RLK_TEXT_MAX + 1];
-    char owner[RLK_TEXT_MAX + 1];
+    char name[RLK_TEXT_MAX + 1], owner[RLK_TEXT_MAX + 1];
 
     enum rlk_lock_state state;
     /* The grant was made by another handle. A close does not release it. */

@@ -2,15 +2,12 @@
  * Acquiring without blocking the caller. A thread does what rowlock_acquire() does, and writes to a
  * pipe when it has ended. A handle whose driver does not block needs no thread: stepped.c. While it
  * runs, only the thread may use the rowlock_db: other calls are refused (rlk_is_ours). */
-#include "base/alarm.h"
 #include "base/options.h"
-#include "base/thread.h"
 #include "lock/acquire.h"
 #include "core/port.h"
 
 #include <rowlock/async.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -33,8 +30,8 @@ static void *work(void *context)
     struct rlk_started *s = context;
     rowlock_db *db = s->lock->db;
     /* Wait until open_thread() has set db->worker. */
-    pthread_mutex_lock(&db->starting);
-    pthread_mutex_unlock(&db->starting);
+    rlk_lock(&db->starting);
+    rlk_unlock(&db->starting);
     rlk_use_in_thread(db->driver, true);
     rlk_action(db, "acquire lock", s->lock->name);
     s->result = rlk_acquire(s->lock, &s->options);
@@ -65,7 +62,7 @@ static bool open_steps(rowlock_db *db, struct rlk_started *s)
 
 static bool open_thread(rowlock_db *db, struct rlk_started *s)
 {
-    pthread_mutex_lock(&db->starting);
+    rlk_lock(&db->starting);
     bool started = rlk_thread_start(&s->thread, work, s);
     if (started) {
         db->worker = s->thread;
@@ -74,7 +71,7 @@ static bool open_thread(rowlock_db *db, struct rlk_started *s)
         db->steps = false;
         db->working = true;
     }
-    pthread_mutex_unlock(&db->starting);
+    rlk_unlock(&db->starting);
     return started;
 }
 
@@ -139,7 +136,7 @@ static void join(rowlock_db *db)
 {
     struct rlk_started *s = db->started;
     if (!s->stepped)
-        pthread_join(db->worker, NULL);
+        rlk_thread_join(db->worker);
     while (s->stepped && !rlk_stepped_go(s->stepped, &s->result))
         rlk_wait_socket(db->waiting.turn.alarm, POLLIN, -1, INT64_MAX);
     db->working = false;

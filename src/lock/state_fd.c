@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The descriptor of a lock's state: a timer that fires when the state becomes worse than `seen`. */
-#include "base/alarm.h"
 #include "base/base.h"
+#include "base/wait.h"
 #include "lock/deadline.h"
 
 void rlk_deadline_open(struct rlk_deadline *deadline)
@@ -14,8 +14,7 @@ void rlk_deadline_arm(struct rlk_deadline *deadline)
 {
     if (deadline->fd < 0)
         return;
-    int64_t now_us = rlk_now_us();
-    int64_t next_us;
+    int64_t now_us = rlk_now_us(), next_us;
     rowlock_state state = rlk_deadline_state(deadline, now_us, &next_us);
     /* The state is better again. The caller must see when it becomes worse. */
     if (state < deadline->seen)

@@ -2,7 +2,6 @@
  * An acquire that does not block: the same machines as in acquire.c, driven by
  * rowlock_acquire_step(). It waits for an answer (core/pending.c), a wake-up, or a time. The
  * handle's alarm is readable when there may be something to do. */
-#include "base/alarm.h"
 #include "core/pending.h"
 #include "core/port.h"
 #include "lock/keeper.h"

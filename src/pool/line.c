@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * The line before the connections of a pool. The first in line decides what a free connection does
  * next. If that is a step for many, all others of its kind go along. */
-#include "base/thread.h"
 #include "pool/pool.h"
 #include "core/ask.h"
-
-#include <sched.h>
 
 enum {
     /* The pause before what may be sent later is sent again. */
@@ -126,43 +123,43 @@ static struct rlk_parcel *next_work(rowlock_pool *pool, struct rlk_pooled *conn)
 
 struct rlk_pooled *rlk_line_idle(rowlock_pool *pool)
 {
-    pthread_mutex_lock(&pool->mutex);
+    rlk_lock(&pool->mutex);
     struct rlk_pooled *conn = idle_connection(pool);
     if (conn)
         take(pool, conn);
-    pthread_mutex_unlock(&pool->mutex);
+    rlk_unlock(&pool->mutex);
     return conn;
 }
 
 bool rlk_line_has_idle(rowlock_pool *pool)
 {
-    pthread_mutex_lock(&pool->mutex);
+    rlk_lock(&pool->mutex);
     bool any = idle_connection(pool) != NULL;
-    pthread_mutex_unlock(&pool->mutex);
+    rlk_unlock(&pool->mutex);
     return any;
 }
 
 void rlk_line_give(rowlock_pool *pool, struct rlk_pooled *conn)
 {
-    pthread_mutex_lock(&pool->mutex);
+    rlk_lock(&pool->mutex);
     conn->work = next_work(pool, conn);
     bool any = conn->work != NULL;
-    pthread_mutex_unlock(&pool->mutex);
+    rlk_unlock(&pool->mutex);
     if (any)
-        sem_post(&conn->go);
+        rlk_turn_post(&conn->go);
 }
 
 /* The others may go on where only `most` may be busy. */
 bool rlk_line_frame(rowlock_pool *pool)
 {
-    pthread_mutex_lock(&pool->mutex);
+    rlk_lock(&pool->mutex);
     bool allowed = pool->framed + 1 < pool->count;
     pool->framed += allowed;
     pool->busy -= allowed;
     struct rlk_pooled *other = allowed && first_in_line(pool) ? idle_connection(pool) : NULL;
     if (other)
         take(pool, other);
-    pthread_mutex_unlock(&pool->mutex);
+    rlk_unlock(&pool->mutex);
     if (other)
         rlk_line_give(pool, other);
     return allowed;
@@ -170,16 +167,16 @@ bool rlk_line_frame(rowlock_pool *pool)
 
 void rlk_line_unframe(rowlock_pool *pool)
 {
-    pthread_mutex_lock(&pool->mutex);
+    rlk_lock(&pool->mutex);
     pool->framed--;
     pool->busy++;
-    pthread_mutex_unlock(&pool->mutex);
+    rlk_unlock(&pool->mutex);
 }
 
 /* If a connection became free meanwhile, it is taken at once. */
 void rlk_line_enter(rowlock_pool *pool, struct rlk_parcel *parcel)
 {
-    pthread_mutex_lock(&pool->mutex);
+    rlk_lock(&pool->mutex);
     struct rlk_pooled *conn = idle_connection(pool);
     if (conn)
         take(pool, conn);
@@ -188,7 +185,7 @@ void rlk_line_enter(rowlock_pool *pool, struct rlk_parcel *parcel)
     /* It need not wait for what others have waited for in vain. */
     if (pool->away && parcel->worth_until_us > parcel->deadline_us)
         parcel->deadline_us = 0;
-    pthread_mutex_unlock(&pool->mutex);
+    rlk_unlock(&pool->mutex);
     if (conn)
         rlk_line_give(pool, conn);
 }
@@ -197,7 +194,7 @@ void rlk_line_enter(rowlock_pool *pool, struct rlk_parcel *parcel)
  * *abandoned says whether the pool goes on with it and will free it. */
 static bool give_up(rowlock_pool *pool, struct rlk_parcel *parcel, bool *abandoned)
 {
-    pthread_mutex_lock(&pool->mutex);
+    rlk_lock(&pool->mutex);
     bool later = parcel->worth_until_us > parcel->deadline_us;
     bool removed = parcel->state == RLK_PARCEL_WAITS && !later;
     if (removed)
@@ -206,10 +203,9 @@ static bool give_up(rowlock_pool *pool, struct rlk_parcel *parcel, bool *abandon
         *abandoned = change(parcel, RLK_PARCEL_TAKEN, RLK_PARCEL_ABANDONED) ||
                      change(parcel, RLK_PARCEL_WAITS, RLK_PARCEL_ABANDONED);
     pool->away = pool->away || (*abandoned && later);
-    pthread_mutex_unlock(&pool->mutex);
+    rlk_unlock(&pool->mutex);
     if (!removed && !*abandoned)
-        while (sem_wait(&parcel->answered.posted) != 0)
-            ;
+        rlk_wait_turn(&parcel->answered, INT64_MAX);
     return !removed && !*abandoned;
 }
 
@@ -237,7 +233,7 @@ struct rlk_pooled *rlk_line_wait(rowlock_pool *pool, int64_t deadline_us)
         return conn;
     rlk_turn_init(&parcel.answered);
     conn = wait_in_line(pool, &parcel, &abandoned) ? parcel.got : NULL;
-    sem_destroy(&parcel.answered.posted);
+    rlk_turn_end(&parcel.answered);
     return conn;
 }
 
@@ -251,9 +247,9 @@ enum rlk_class rlk_line_send(rowlock_pool *pool, struct rlk_parcel *parcel, bool
 bool rlk_line_take(rowlock_pool *pool, struct rlk_parcel *parcel, enum rlk_class *class,
                    bool *abandoned)
 {
-    pthread_mutex_lock(&pool->mutex);
+    rlk_lock(&pool->mutex);
     bool answered = rlk_turn_came(&parcel->answered);
-    pthread_mutex_unlock(&pool->mutex);
+    rlk_unlock(&pool->mutex);
     *abandoned = false;
     if (!answered && rlk_now_us() < parcel->deadline_us)
         return false;
@@ -270,10 +266,10 @@ static void answer_unlocked(rowlock_pool *pool, struct rlk_parcel *parcel)
 {
     bool stepped = parcel->answered.alarm >= 0;
     if (stepped)
-        pthread_mutex_lock(&pool->mutex);
+        rlk_lock(&pool->mutex);
     answer(parcel);
     if (stepped)
-        pthread_mutex_unlock(&pool->mutex);
+        rlk_unlock(&pool->mutex);
 }
 
 static bool is_worth_again(const struct rlk_parcel *parcel)
@@ -287,7 +283,7 @@ static void send_again(struct rlk_pooled *conn, struct rlk_parcel *first)
 {
     rowlock_pool *pool = conn->pool;
     rlk_wait_plain(AGAIN_US);
-    pthread_mutex_lock(&pool->mutex);
+    rlk_lock(&pool->mutex);
     while (first) {
         struct rlk_parcel *parcel = first;
         first = parcel->next;
@@ -299,7 +295,7 @@ static void send_again(struct rlk_pooled *conn, struct rlk_parcel *first)
         remove_slot(pool, first);
         rlk_parcel_free(first);
     }
-    pthread_mutex_unlock(&pool->mutex);
+    rlk_unlock(&pool->mutex);
 }
 
 static bool is_answered(const struct rlk_parcel *parcel)
@@ -334,24 +330,23 @@ static void *work(void *context)
     rowlock_pool *pool = conn->pool;
     rlk_use_in_thread(pool->real, true);
     for (bool stop = false; !stop;) {
-        while (sem_wait(&conn->go) != 0)
-            ;
-        pthread_mutex_lock(&pool->mutex);
+        rlk_wait_turn(&conn->go, INT64_MAX);
+        rlk_lock(&pool->mutex);
         struct rlk_parcel *first = conn->work;
         conn->work = NULL;
         stop = conn->stop;
         while (first) {
             bool several = first->next != NULL;
-            pthread_mutex_unlock(&pool->mutex);
+            rlk_unlock(&pool->mutex);
             bool answered = send_all(conn, first);
             /* Their next steps go along, if they are quick. */
             if (several)
-                sched_yield();
-            pthread_mutex_lock(&pool->mutex);
+                rlk_thread_yield();
+            rlk_lock(&pool->mutex);
             pool->away = pool->away && !answered;
             first = next_work(pool, conn);
         }
-        pthread_mutex_unlock(&pool->mutex);
+        rlk_unlock(&pool->mutex);
     }
     rlk_use_in_thread(pool->real, false);
     return NULL;
@@ -373,11 +368,11 @@ void rlk_line_stop_threads(rowlock_pool *pool)
         struct rlk_pooled *conn = &pool->connections[i];
         if (!conn->has_thread)
             continue;
-        pthread_mutex_lock(&pool->mutex);
+        rlk_lock(&pool->mutex);
         conn->stop = true;
-        pthread_mutex_unlock(&pool->mutex);
-        sem_post(&conn->go);
-        pthread_join(conn->thread, NULL);
+        rlk_unlock(&pool->mutex);
+        rlk_turn_post(&conn->go);
+        rlk_thread_join(conn->thread);
         conn->has_thread = false;
     }
 }

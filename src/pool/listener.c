@@ -2,7 +2,6 @@
  * One connection hears the wake-ups for all waiters of the pool, where a step LISTEN can give it an
  * address. Their tickets have that address. Without it, or while it is lost, waiters look more
  * often. */
-#include "base/thread.h"
 #include "pool/pool.h"
 #include "core/ask.h"
 
@@ -21,9 +20,9 @@ static int read_address(void *out, const rowlock_value *cells, size_t count)
 
 static void set_address(rowlock_pool *pool, const char *address)
 {
-    pthread_mutex_lock(&pool->mutex);
+    rlk_lock(&pool->mutex);
     memcpy(pool->address, address, sizeof pool->address);
-    pthread_mutex_unlock(&pool->mutex);
+    rlk_unlock(&pool->mutex);
 }
 
 /* The waiters look now: a wake-up may have come to the connection that was lost. */
@@ -46,9 +45,9 @@ static bool begin_to_listen(rowlock_pool *pool, int64_t deadline_us)
 static void heard(void *context, const char *text)
 {
     rowlock_pool *pool = context;
-    pthread_mutex_lock(&pool->mutex);
+    rlk_lock(&pool->mutex);
     rlk_waiter_wake_request(pool, strtoll(text, NULL, 10));
-    pthread_mutex_unlock(&pool->mutex);
+    rlk_unlock(&pool->mutex);
 }
 
 /* Returns false when the connection is lost. Returns true when the thread must end, or no wake-up
@@ -70,9 +69,9 @@ static bool listen_on(rowlock_pool *pool)
 
 static bool must_stop(rowlock_pool *pool)
 {
-    pthread_mutex_lock(&pool->mutex);
+    rlk_lock(&pool->mutex);
     bool stop = pool->listener.stop;
-    pthread_mutex_unlock(&pool->mutex);
+    rlk_unlock(&pool->mutex);
     return stop;
 }
 
@@ -95,7 +94,7 @@ static void *hear(void *context)
 /* The first waiters have no address yet. They are woken when it is there, and take it along. */
 void rlk_listener_address(rowlock_pool *pool, char out[RLK_ADDRESS])
 {
-    pthread_mutex_lock(&pool->mutex);
+    rlk_lock(&pool->mutex);
     if (!pool->ear_begun && pool->texts.sql[RLK_STEP_LISTEN]) {
         pool->ear_begun = true;
         pool->listener.db->target.heard = heard;
@@ -103,17 +102,17 @@ void rlk_listener_address(rowlock_pool *pool, char out[RLK_ADDRESS])
         pool->listener.has_thread = rlk_thread_start(&pool->listener.thread, hear, pool);
     }
     memcpy(out, pool->address, RLK_ADDRESS);
-    pthread_mutex_unlock(&pool->mutex);
+    rlk_unlock(&pool->mutex);
 }
 
 void rlk_listener_close(rowlock_pool *pool)
 {
     if (!pool->listener.has_thread)
         return;
-    pthread_mutex_lock(&pool->mutex);
+    rlk_lock(&pool->mutex);
     pool->listener.stop = true;
-    pthread_mutex_unlock(&pool->mutex);
+    rlk_unlock(&pool->mutex);
     rlk_cancel_wait(&pool->listener.db->waiting);
-    pthread_join(pool->listener.thread, NULL);
+    rlk_thread_join(pool->listener.thread);
     pool->listener.has_thread = false;
 }

@@ -16,7 +16,7 @@ void rlk_parcel_free(struct rlk_parcel *parcel)
 {
     if (!parcel)
         return;
-    sem_destroy(&parcel->answered.posted);
+    rlk_turn_end(&parcel->answered);
     rlk_copies_clear(&parcel->row);
     rlk_free(parcel);
 }

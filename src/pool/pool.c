@@ -24,7 +24,7 @@ static void begin(rowlock_pool *pool, rowlock_db *const *dbs)
         conn->pool = pool;
         conn->db = dbs[i];
         conn->db->texts = pool->texts;
-        sem_init(&conn->go, 0, 0);
+        rlk_turn_init(&conn->go);
     }
     pool->listener = (struct rlk_pooled){.pool = pool, .db = dbs[pool->count]};
     pool->listener.db->texts = pool->texts;
@@ -56,10 +56,10 @@ bool rlk_pool_join(rowlock_pool *pool, bool again)
 {
     if (pool->tag != RLK_POOL_TAG || pool->pid != getpid())
         return false;
-    pthread_mutex_lock(&pool->mutex);
+    rlk_lock(&pool->mutex);
     bool open = again || !pool->closed;
     pool->users += open;
-    pthread_mutex_unlock(&pool->mutex);
+    rlk_unlock(&pool->mutex);
     return open;
 }
 
@@ -69,9 +69,9 @@ bool rlk_pool_leave(rowlock_pool *pool)
 {
     if (pool->pid != getpid())
         return false;
-    pthread_mutex_lock(&pool->mutex);
+    rlk_lock(&pool->mutex);
     bool last = --pool->users == 0;
-    pthread_mutex_unlock(&pool->mutex);
+    rlk_unlock(&pool->mutex);
     if (last) {
         rlk_listener_close(pool);
         rlk_line_stop_threads(pool);
@@ -84,7 +84,7 @@ void rlk_pool_free(rowlock_pool *pool)
     pool->texts.shared = false;
     rlk_texts_clear(&pool->texts);
     for (size_t i = 0; i < pool->count; i++)
-        sem_destroy(&pool->connections[i].go);
+        rlk_turn_end(&pool->connections[i].go);
     pthread_mutex_destroy(&pool->mutex);
     rlk_free(pool->connections);
     pool->tag = 0;

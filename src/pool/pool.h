@@ -13,11 +13,9 @@
 #ifndef RLK_POOL_H
 #define RLK_POOL_H
 
-#include <pthread.h>
-#include <semaphore.h>
 #include <stdatomic.h>
 
-#include "core/copies.h"
+#include "base/thread.h"
 #include "core/many.h"
 #include "core/port.h"
 
@@ -93,7 +91,7 @@ struct rlk_pooled {
     pthread_t thread;
     bool has_thread;
     /* Posted when there is work, or the thread must end. */
-    sem_t go;
+    struct rlk_turn go;
     struct rlk_parcel *work;
     bool stop;
 };

@@ -99,9 +99,9 @@ static enum rlk_class run_alone(struct handle *h, struct rlk_call *call, struct 
 
 static void wake(struct handle *h, const char *name)
 {
-    pthread_mutex_lock(&h->pool->mutex);
+    rlk_lock(&h->pool->mutex);
     rlk_waiter_wake(h->pool, name);
-    pthread_mutex_unlock(&h->pool->mutex);
+    rlk_unlock(&h->pool->mutex);
 }
 
 /* A pool goes on with a step of which its handle does not ask again. */
@@ -344,7 +344,7 @@ static bool pool_note(rowlock_db *db, struct rlk_call *call, enum rlk_news news,
     struct handle *h = handle_of(db);
     (void)call;
     (void)number;
-    pthread_mutex_lock(&h->pool->mutex);
+    rlk_lock(&h->pool->mutex);
     if (news == RLK_ENQUEUED)
         rlk_waiter_begin(h->pool, &h->waiter, request, h->hears);
     else if (news == RLK_GONE_GRANT)
@@ -353,7 +353,7 @@ static bool pool_note(rowlock_db *db, struct rlk_call *call, enum rlk_news news,
         rlk_waiter_end(h->pool, &h->waiter);
     if (news == RLK_TAKEN && request->permits != 0)
         rlk_waiter_wake(h->pool, request->name);
-    pthread_mutex_unlock(&h->pool->mutex);
+    rlk_unlock(&h->pool->mutex);
     return h->hears;
 }
 
@@ -387,9 +387,9 @@ static void pool_close(rowlock_db *db, bool in_child)
         return;
     if (!in_child) {
         roll_back(h);
-        pthread_mutex_lock(&h->pool->mutex);
+        rlk_lock(&h->pool->mutex);
         rlk_waiter_end(h->pool, &h->waiter);
-        pthread_mutex_unlock(&h->pool->mutex);
+        rlk_unlock(&h->pool->mutex);
     }
     rlk_parcel_free(h->parcel);
     rlk_parcel_free(h->spare);

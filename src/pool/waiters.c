@@ -106,11 +106,11 @@ void rlk_waiter_wake_request(rowlock_pool *pool, int64_t request)
 
 void rlk_waiter_wake_all(rowlock_pool *pool)
 {
-    pthread_mutex_lock(&pool->mutex);
+    rlk_lock(&pool->mutex);
     for (size_t i = 0; i < RLK_POOL_BUCKETS && pool->waiters > 0; i++)
         for (struct rlk_pool_waiter *w = pool->waiter[i].first; w; w = w->next)
             wake(w);
-    pthread_mutex_unlock(&pool->mutex);
+    rlk_unlock(&pool->mutex);
 }
 
 void rlk_waiter_wake(rowlock_pool *pool, const char *name)
@@ -124,11 +124,11 @@ enum rlk_wakeup rlk_waiter_wait(rowlock_pool *pool, struct rlk_pool_waiter *w, i
 {
     bool posted = true;
     for (;;) {
-        pthread_mutex_lock(&pool->mutex);
+        rlk_lock(&pool->mutex);
         bool woken = w->woken, promoted = w->promoted;
         w->woken = w->promoted = false;
         w->waiting->lookers = pool->lookers;
-        pthread_mutex_unlock(&pool->mutex);
+        rlk_unlock(&pool->mutex);
         if (atomic_load(&w->waiting->cancelled))
             return RLK_INTERRUPTED;
         if (woken)

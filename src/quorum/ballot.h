@@ -5,7 +5,7 @@
 #ifndef RLK_BALLOT_H
 #define RLK_BALLOT_H
 
-#include "core/copies.h"
+#include "core/port.h"
 
 #include <string.h>
 

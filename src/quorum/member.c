@@ -44,10 +44,10 @@ static enum rlk_class ask_once(struct rlk_member *m, struct rlk_ask *ask, struct
 static void note_removed(struct rlk_member *m, const rowlock_value *in)
 {
     struct rlk_releasing *r = &m->quorum->releasing;
-    pthread_mutex_lock(&m->quorum->mutex);
+    rlk_lock(&m->quorum->mutex);
     if (r->token == in[HELD_TOKEN].number && strcmp(r->name, in[NAME].text) == 0)
         r->removed |= 1u << m->number;
-    pthread_mutex_unlock(&m->quorum->mutex);
+    rlk_unlock(&m->quorum->mutex);
 }
 
 void rlk_member_send(struct rlk_member *m, enum rlk_step step, const rowlock_value *in,
@@ -136,10 +136,10 @@ static enum rlk_class read_view(struct rlk_member *m, struct rlk_call *call, int
     enum rlk_class class = ask_once(m, &ask, call);
     view.read_us = rlk_now_us();
     m->connection = m->db->connections;
-    pthread_mutex_lock(&m->quorum->mutex);
+    rlk_lock(&m->quorum->mutex);
     m->quorum->view[m->number] = class == RLK_DONE ? view : (struct rlk_view){0};
     m->stale = false;
-    pthread_mutex_unlock(&m->quorum->mutex);
+    rlk_unlock(&m->quorum->mutex);
     return class;
 }
 
@@ -178,7 +178,7 @@ static bool must_read(struct rlk_member *m, struct rlk_looking *looking, struct 
 {
     struct rlk_quorum *quorum = m->quorum;
     bool same = rlk_is_up(m->db) && m->connection == m->db->connections;
-    pthread_mutex_lock(&quorum->mutex);
+    rlk_lock(&quorum->mutex);
     enum rlk_vote vote = rlk_vote_next(looking, quorum->view, quorum->count, m->number,
                                        same && !m->stale, rlk_now_us());
     bool reads = vote == RLK_VOTE_READ || vote == RLK_VOTE_READ_ALL;
@@ -186,7 +186,7 @@ static bool must_read(struct rlk_member *m, struct rlk_looking *looking, struct 
         quorum->member[i].stale = true;
     if (!reads)
         *class = refuse(call, vote, &quorum->view[m->number]);
-    pthread_mutex_unlock(&quorum->mutex);
+    rlk_unlock(&quorum->mutex);
     return reads;
 }
 
@@ -208,17 +208,17 @@ static void move_mark(struct rlk_member *m, size_t i)
     struct rlk_quorum *quorum = m->quorum;
     struct rlk_move move;
     bool moved;
-    pthread_mutex_lock(&quorum->mutex);
+    rlk_lock(&quorum->mutex);
     bool moves = rlk_view_move(quorum->view, m->number, i,
                                quorum->leaving ? INT64_MAX : m->moved_us, rlk_now_us(), &move);
     m->moving = moves && i == m->number;
-    pthread_mutex_unlock(&quorum->mutex);
+    rlk_unlock(&quorum->mutex);
     if (!moves)
         return;
     const rowlock_value in[] = {rowlock_int((int64_t)i + 1), rowlock_text(move.mark),
                                 rowlock_int(move.from), rowlock_int(move.to)};
     rlk_member_clean(m, RLK_STEP_MOVE, in, &moved);
-    pthread_mutex_lock(&quorum->mutex);
+    rlk_lock(&quorum->mutex);
     m->moving = false;
     if (i == m->number) {
         m->moved_us = rlk_now_us();
@@ -227,7 +227,7 @@ static void move_mark(struct rlk_member *m, size_t i)
     /* Another member has moved on, whether that could be written down or not. */
     if (moved || i != m->number)
         quorum->view[m->number].moved[i] = move.to;
-    pthread_mutex_unlock(&quorum->mutex);
+    rlk_unlock(&quorum->mutex);
 }
 
 void rlk_member_move_marks(struct rlk_member *m)

@@ -10,9 +10,9 @@
 #ifndef RLK_QUORUM_H
 #define RLK_QUORUM_H
 
-#include <pthread.h>
 #include <semaphore.h>
 
+#include "base/thread.h"
 #include "core/ask.h"
 #include "quorum/ballot.h"
 
@@ -50,7 +50,7 @@ struct rlk_member {
     struct rlk_quorum *quorum;
     size_t number;
     rowlock_db *db;
-    sem_t go;
+    struct rlk_turn go;
     struct rlk_job *first, **end;
     struct rlk_standing standing;
     /* Its mark is being moved on. */

@@ -31,11 +31,11 @@ static enum rlk_class quorum_open(rowlock_db *db, struct rlk_call *call, struct 
     bool enough = rlk_round_decide(round) == RLK_ROUND_ENOUGH;
     enum rlk_class class = enough ? RLK_DONE : rlk_round_failure(round, call);
     rlk_round_end(round);
-    pthread_mutex_lock(&quorum->mutex);
+    rlk_lock(&quorum->mutex);
     for (size_t i = 0; i < quorum->count && enough; i++)
         if (rlk_view_vote(quorum->view, quorum->count, i) == RLK_VOTE_YES)
             memcpy(h->identity, quorum->view[i].quorum, sizeof h->identity);
-    pthread_mutex_unlock(&quorum->mutex);
+    rlk_unlock(&quorum->mutex);
     return class;
 }
 

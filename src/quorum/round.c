@@ -16,7 +16,7 @@ void rlk_round_leave(struct rlk_round *round)
     for (size_t i = 0; i < round->quorum->count; i++)
         rlk_copies_clear(&round->ballot.answer[i].row);
     rlk_copies_clear(&round->in);
-    sem_destroy(&round->came.posted);
+    rlk_turn_end(&round->came);
     rlk_free(round);
 }
 
@@ -34,7 +34,7 @@ static void enter_job(struct rlk_member *member, struct rlk_round *round)
     *member->end = job;
     member->end = &job->next;
     member->standing.waiting++;
-    sem_post(&member->go);
+    rlk_turn_post(&member->go);
 }
 
 /* What members have removed at an earlier attempt of this release counts. */
@@ -61,7 +61,7 @@ struct rlk_round *rlk_round_begin(struct rlk_quorum *quorum, const struct rlk_ba
     round->quorum = quorum;
     round->users = 1;
     rlk_turn_init(&round->came);
-    pthread_mutex_lock(&quorum->mutex);
+    rlk_lock(&quorum->mutex);
     if (b->step == RLK_STEP_RELEASE)
         note_release(&quorum->releasing, in);
     for (size_t i = 0; i < quorum->count; i++)
@@ -69,7 +69,7 @@ struct rlk_round *rlk_round_begin(struct rlk_quorum *quorum, const struct rlk_ba
             enter_job(&quorum->member[i], round);
         else
             b->answer[i] = (struct rlk_answer){.came = true, .class = RLK_UNSENT};
-    pthread_mutex_unlock(&quorum->mutex);
+    rlk_unlock(&quorum->mutex);
     return round;
 }
 
@@ -78,7 +78,7 @@ enum rlk_verdict rlk_round_decide(struct rlk_round *round)
     struct rlk_quorum *quorum = round->quorum;
     struct rlk_ballot *b = &round->ballot;
     for (;;) {
-        pthread_mutex_lock(&quorum->mutex);
+        rlk_lock(&quorum->mutex);
         for (size_t i = 0; i < quorum->count; i++)
             b->standing[i] = quorum->member[i].standing;
         b->removed = b->step == RLK_STEP_RELEASE ? quorum->releasing.removed : 0;
@@ -89,7 +89,7 @@ enum rlk_verdict rlk_round_decide(struct rlk_round *round)
         if (b->step == RLK_STEP_RELEASE &&
             (verdict == RLK_ROUND_ENOUGH || verdict == RLK_ROUND_LACKING))
             quorum->releasing.token = 0;
-        pthread_mutex_unlock(&quorum->mutex);
+        rlk_unlock(&quorum->mutex);
         if (verdict != RLK_ROUND_OPEN)
             return verdict;
         rlk_wait_turn(&round->came, look_us);
@@ -99,11 +99,11 @@ enum rlk_verdict rlk_round_decide(struct rlk_round *round)
 void rlk_round_end(struct rlk_round *round)
 {
     struct rlk_quorum *quorum = round->quorum;
-    pthread_mutex_lock(&quorum->mutex);
+    rlk_lock(&quorum->mutex);
     if (round->ballot.verdict == RLK_ROUND_OPEN)
         round->ballot.verdict = RLK_ROUND_FAILED;
     rlk_round_leave(round);
-    pthread_mutex_unlock(&quorum->mutex);
+    rlk_unlock(&quorum->mutex);
 }
 
 /* ---- why there is no majority */

@@ -2,7 +2,6 @@
  * The members' threads: how they begin and end, and what they do with a job. Each carries out the
  * jobs of one database, in their order. */
 #include "quorum/quorum.h"
-#include "base/thread.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -146,9 +145,9 @@ static void warn(struct rlk_member *m, const struct rlk_answer *answer)
     bool fails = away || (answer->class != RLK_DONE && answer->class != RLK_CONTENTION);
     if (fails == m->standing.fails || strcmp(answer->call.text, rlk_view_too_few) == 0)
         return;
-    pthread_mutex_lock(&m->quorum->mutex);
+    rlk_lock(&m->quorum->mutex);
     m->standing.fails = fails;
-    pthread_mutex_unlock(&m->quorum->mutex);
+    rlk_unlock(&m->quorum->mutex);
     if (fails)
         rlk_log(ROWLOCK_LOG_WARNING, "member %zu of the quorum cannot be %s: %s", m->number + 1,
                 away ? "reached" : "used", answer->call.text);
@@ -175,26 +174,26 @@ static void work_on(struct rlk_member *m, struct rlk_round *round)
 {
     struct rlk_ballot *b = &round->ballot;
     struct rlk_answer *answer = &b->answer[m->number];
-    pthread_mutex_lock(&m->quorum->mutex);
+    rlk_lock(&m->quorum->mutex);
     b->standing[m->number] = m->standing;
     /* After a close nothing is tried with a member that is away: the program may be ending, and
      * with it the client library that would connect. */
     bool ends = m->quorum->closing && m->standing.away;
     enum rlk_job_act next = ends ? RLK_JOB_LEAVE : rlk_job_next(b, m->number, false, rlk_now_us());
-    pthread_mutex_unlock(&m->quorum->mutex);
+    rlk_unlock(&m->quorum->mutex);
     bool sends = next == RLK_JOB_SEND;
     answer->class = RLK_UNSENT;
     act(m, round, next);
     if (sends)
         warn(m, answer);
-    pthread_mutex_lock(&m->quorum->mutex);
+    rlk_lock(&m->quorum->mutex);
     if (sends)
         m->standing.away = !rlk_is_up(m->db);
     next = rlk_job_next(b, m->number, true, rlk_now_us());
     answer->came = true;
     if (b->verdict == RLK_ROUND_OPEN)
         rlk_turn_post(&round->came);
-    pthread_mutex_unlock(&m->quorum->mutex);
+    rlk_unlock(&m->quorum->mutex);
     act(m, round, next);
     if (answer->class == RLK_DONE)
         rlk_member_move_marks(m);
@@ -218,15 +217,15 @@ static struct rlk_job *next_job(struct rlk_member *m)
 /* One user less. The last one closes the handles. */
 static void leave(struct rlk_quorum *quorum)
 {
-    pthread_mutex_lock(&quorum->mutex);
+    rlk_lock(&quorum->mutex);
     bool last = --quorum->users == 0;
-    pthread_mutex_unlock(&quorum->mutex);
+    rlk_unlock(&quorum->mutex);
     if (!last)
         return;
     for (size_t i = 0; i < quorum->count; i++) {
         if (quorum->free_db)
             quorum->free_db(quorum->member[i].db);
-        sem_destroy(&quorum->member[i].go);
+        rlk_turn_end(&quorum->member[i].go);
     }
     if (quorum->free_db)
         quorum->free_db(quorum->queue);
@@ -240,20 +239,19 @@ static void *work(void *context)
     struct rlk_quorum *quorum = m->quorum;
     rlk_use_in_thread(m->db->driver, true);
     for (bool stop = false; !stop;) {
-        while (sem_wait(&m->go) != 0)
-            ;
-        pthread_mutex_lock(&quorum->mutex);
+        rlk_wait_turn(&m->go, INT64_MAX);
+        rlk_lock(&quorum->mutex);
         struct rlk_job *job = next_job(m);
         stop = !job && quorum->closing;
-        pthread_mutex_unlock(&quorum->mutex);
+        rlk_unlock(&quorum->mutex);
         if (!job)
             continue;
         struct rlk_round *round = job->round;
         work_on(m, round);
-        pthread_mutex_lock(&quorum->mutex);
+        rlk_lock(&quorum->mutex);
         m->standing.began_us = 0;
         rlk_round_leave(round);
-        pthread_mutex_unlock(&quorum->mutex);
+        rlk_unlock(&quorum->mutex);
     }
     /* A mark may have moved on since our last job. */
     rlk_member_move_marks(m);
@@ -268,13 +266,11 @@ static void *work(void *context)
 static bool begin(struct rlk_quorum *quorum, size_t i, rowlock_db *db, bool started)
 {
     struct rlk_member *m = &quorum->member[i];
-    pthread_t thread;
     *m = (struct rlk_member){.quorum = quorum, .number = i, .db = db};
     m->end = &m->first;
-    sem_init(&m->go, 0, 0);
-    if (!started || !rlk_thread_start(&thread, work, m))
+    rlk_turn_init(&m->go);
+    if (!started || !rlk_thread_start(NULL, work, m))
         return false;
-    pthread_detach(thread);
     quorum->users++;
     return true;
 }
@@ -287,7 +283,7 @@ struct rlk_quorum *rlk_quorum_new(rowlock_db *const *dbs, size_t count,
     if (!quorum)
         return NULL;
     pthread_mutex_init(&quorum->mutex, NULL);
-    pthread_mutex_lock(&quorum->mutex);
+    rlk_lock(&quorum->mutex);
     quorum->count = count;
     quorum->queue = dbs[count];
     quorum->users = 1;
@@ -295,7 +291,7 @@ struct rlk_quorum *rlk_quorum_new(rowlock_db *const *dbs, size_t count,
         started = begin(quorum, i, dbs[i], started);
     if (started)
         quorum->free_db = free_db;
-    pthread_mutex_unlock(&quorum->mutex);
+    rlk_unlock(&quorum->mutex);
     if (!started)
         rlk_quorum_close(quorum);
     return started ? quorum : NULL;
@@ -304,12 +300,12 @@ struct rlk_quorum *rlk_quorum_new(rowlock_db *const *dbs, size_t count,
 /* Marks that move, or once it closes, threads that run. */
 static bool is_busy(struct rlk_quorum *quorum)
 {
-    pthread_mutex_lock(&quorum->mutex);
+    rlk_lock(&quorum->mutex);
     bool busy = quorum->closing && quorum->users > 1;
     for (size_t i = 0; i < quorum->count && !quorum->closing; i++)
         busy = busy || quorum->member[i].moving;
     quorum->leaving = true;
-    pthread_mutex_unlock(&quorum->mutex);
+    rlk_unlock(&quorum->mutex);
     return busy;
 }
 
@@ -319,11 +315,11 @@ void rlk_quorum_close(struct rlk_quorum *quorum)
     int64_t until_us = rlk_now_us() + CLOSE_US;
     while (is_busy(quorum) && rlk_now_us() < until_us)
         rlk_wait_plain(1000);
-    pthread_mutex_lock(&quorum->mutex);
+    rlk_lock(&quorum->mutex);
     quorum->closing = true;
     for (size_t i = 0; i < quorum->count; i++)
-        sem_post(&quorum->member[i].go);
-    pthread_mutex_unlock(&quorum->mutex);
+        rlk_turn_post(&quorum->member[i].go);
+    rlk_unlock(&quorum->mutex);
     while (is_busy(quorum) && rlk_now_us() < until_us)
         rlk_wait_plain(1000);
     leave(quorum);

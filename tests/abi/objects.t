@@ -55,6 +55,9 @@ clocks='(clock_gettime|gettimeofday|time|clock|ftime|timespec_get)'
 draws='(getrandom|getentropy|arc4random.*|s?rand(om)?(_r)?|[de]rand48|sqlite3_randomness|RAND_bytes)'
 is "only clock.o reads a clock" "$(only clock "$clocks")" ""
 is "only random.o draws random numbers" "$(only random "$draws")" ""
-is "only thread.o starts threads" "$(only thread pthread_create)" ""
+threads='(pthread_(create|join|detach|self|equal|(mutex|rwlock|spin)_[a-z]*lock|cond_(wait|timedwait|clockwait|signal|broadcast))|thrd_.*|mtx_.*|sched_yield)'
+is "only thread.o starts, joins and excludes threads" "$(only thread "$threads")" ""
+# A driver may ask a socket for its state.
+is "only wait.o waits" "$(only wait '(sem_.*|poll|ppoll|select|pselect|epoll_.*)' | grep -vE '/drivers/.*: poll$')" ""
 
 done_testing

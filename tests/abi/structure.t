@@ -13,7 +13,7 @@ limits='
     hops_batch          2      3
     trampolines        10     10
     ucontext            0      0
-    one_caller         45     55
+    one_caller         45     54
     operations         11     11
     source_file       600    600
     driver_file       400    400

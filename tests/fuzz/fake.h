@@ -55,4 +55,7 @@ bool fake_get(struct fake_link *l, void *out, size_t size);
 bool fake_flush(struct fake_link *l);
 int fake_start(void (*serve)(struct fake_link *l));
 
+/* Each verb against such a server. The program's status. url: a format for the port and the seed. */
+int verbs_run(int (*start)(void), const char *url);
+
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * See verbs.h; the server speaks PostgreSQL's protocol. */
+ * See verbs.c; the server speaks PostgreSQL's protocol. */
 #include "fake.h"
-#include "verbs.h"
 
 int main(void)
 {

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * What is checked is said in the header. */
-#include "verbs.h"
-
+ * Every verb against a server that answers with other rows and columns than were asked for: nothing crashes or
+ * goes on for ever, and no grant is told that could be none. A server that does not lie comes first: all is well
+ * then.
+ *
+ *   ROWLOCK_TEST_SEED    the first seed (1)
+ *   ROWLOCK_TEST_SEEDS   how many
+ */
 #include "fake.h"
 #include "core/ask.h"
 #include "core/core.h"

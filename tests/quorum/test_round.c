@@ -16,7 +16,7 @@ static void begin_quorum(void)
         quorum.member[i].number = i;
         quorum.member[i].quorum = &quorum;
         quorum.member[i].end = &quorum.member[i].first;
-        sem_init(&quorum.member[i].go, 0, 0);
+        rlk_turn_init(&quorum.member[i].go);
     }
 }
 

@@ -55,8 +55,7 @@ static enum rlk_class script(void *state, struct rlk_call *call, const char *sql
 static void describe_access(struct conn *conn, struct rlk_facts *out)
 {
     char folder_path[PATH_ROOM];
-    struct stat file;
-    struct stat folder;
+    struct stat file, folder;
     const char *path = sqlite3_db_filename(conn->db, conn->texts->schema);
     if (!path || !strchr(path, '/'))
         return;
