@@ -7,10 +7,12 @@ struct story story;
 
 /* ---- beginnings */
 
-static void begin_with(rowlock_db *(*open)(void))
+static void begin_with(rowlock_db *(*open)(void), bool jumps)
 {
     story_end();
     script_reset();
+    if (jumps)
+        script_jump();
     story.db = open();
     story.lock = must_lock(story.db, "nightly");
 }
@@ -22,12 +24,17 @@ static rowlock_db *open_plainly(void)
 
 void opened(void)
 {
-    begin_with(open_plainly);
+    begin_with(open_plainly, true);
 }
 
 void adopted(void)
 {
-    begin_with(script_adopt);
+    begin_with(script_adopt, true);
+}
+
+void ticking(void)
+{
+    begin_with(open_plainly, false);
 }
 
 void frozen(void)
@@ -49,18 +56,6 @@ void holding(void)
     hold();
 }
 
-void jumping(void)
-{
-    opened();
-    script_jump();
-}
-
-void jumping_holding(void)
-{
-    jumping();
-    hold();
-}
-
 void frozen_holding(void)
 {
     frozen();
@@ -69,7 +64,7 @@ void frozen_holding(void)
 
 void attached(void)
 {
-    jumping();
+    opened();
     rowlock_lock_close(story.lock);
     story.lock = must_attach(story.db, "weekly", "somebody", 41);
 }

@@ -52,12 +52,11 @@ struct story_row {
 void story_tell(const struct story_row *rows, size_t count);
 
 /* Beginnings, which end the story before: a handle; one that holds the lock; one on an adopted connection; one that is attached to
- * token 41. The clock is the real one, or script_jump()'s, or it stands still. */
+ * token 41. The clock is that of script_jump(). If it is ticking it is the real one, and if it is frozen it stands still. */
 void opened(void);
 void holding(void);
 void adopted(void);
-void jumping(void);
-void jumping_holding(void);
+void ticking(void);
 void frozen(void);
 void frozen_holding(void);
 void attached(void);

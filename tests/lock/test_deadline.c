@@ -82,7 +82,7 @@ CALL(sleeps_ms, (sleep_ms(with), with));
 /* With a descriptor from the beginning. */
 static void watched(void)
 {
-    opened();
+    ticking();
     tap_ok(open_fd() >= 0 && open_fd() == open_fd(), "a handle has one descriptor");
 }
 
@@ -147,7 +147,7 @@ static const struct story_row descriptors[] = {
     {"it tells the next end, too", readable_soon, true},
     {"renewed without having asked", renews, ROWLOCK_OK, .with = LONG_MS},
     {"it is unreadable: what it told is over", readable_now, false},
-    {.begin = opened},
+    {.begin = ticking},
     {"a lease for a moment", acquires, ROWLOCK_OK, .with = SHORT_MS},
     {"comes to its end", sleeps_ms, SHORT_MS, .with = SHORT_MS},
     {"asked for after that, the descriptor is readable at once", readable_now, true},

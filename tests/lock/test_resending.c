@@ -27,35 +27,36 @@ static void never_reconnecting(void)
     rowlock_db_options options = *OPTIONS(db, .reconnect_ms = -1);
     story_end();
     script_reset();
+    script_jump();
     story.db = script_open(&options);
     story.lock = must_lock(story.db, "nightly");
 }
 
 static const struct story_row acquiring[] = {
-    {.begin = jumping},
+    {.begin = opened},
     {"two lost races and then a grant, on one connection", acquires, ROWLOCK_OK,
      ANSWERS(FAILED(ACQUIRE, CONTENTION), FAILED(ACQUIRE, CONTENTION)),
      "meta acquire acquire acquire"},
     {"with one request number", new_requests, 0},
-    {.begin = jumping},
+    {.begin = opened},
     {"a lost connection is made anew: the tables are looked at again before the step is", acquires,
      ROWLOCK_OK, ANSWERS(FAILED(ACQUIRE, UNSENT)), "meta acquire open meta acquire"},
     {"the request number is the same", new_requests, 0},
     {"request numbers are above nought", request_is_positive, true},
     {"the lost connection is closed", connections_left, 1},
-    {.begin = jumping},
+    {.begin = opened},
     {"a lost answer is asked for again, and the grant found is renewed: a standby must confirm it",
      acquires, ROWLOCK_OK, ANSWERS(LOST(ACQUIRE)), "meta acquire open meta acquire renew"},
     {"by one request number, so that the database knows its own grant", new_requests, 0},
     {"it is released", releases, ROWLOCK_OK},
     {"acquired again", acquires, ROWLOCK_OK},
     {"with an request number of its own", new_requests, 1},
-    {.begin = jumping},
+    {.begin = opened},
     {"asked again, the lock is in flight, perhaps by the first sending: it is asked once more",
      acquires, ROWLOCK_OK, ANSWERS(LOST(ACQUIRE), SAYS(ACQUIRE, .outcome = RLK_IN_FLIGHT)),
      "meta acquire open meta acquire acquire renew"},
     {"with the same number, which finds the grant", new_requests, 0},
-    {.begin = jumping},
+    {.begin = opened},
     {"an answer that cannot be had again in time leaves acquire uncertain", acquires,
      ROWLOCK_EUNCERTAIN, ANSWERS(LOST(ACQUIRE), ALWAYS_FAILED(OPEN, UNSENT))},
     {"nothing is held as far as we know", its_token, 0},
@@ -66,13 +67,13 @@ static const struct story_row acquiring[] = {
     {"it is released", releases, ROWLOCK_OK},
     {"it is acquired anew", acquires, ROWLOCK_OK},
     {"now with another number", new_requests, 1},
-    {.begin = jumping},
+    {.begin = opened},
     {"a lost answer, and the second says that a rival holds it", acquires, ROWLOCK_BUSY,
      ANSWERS(LOST(ACQUIRE), SAYS(ACQUIRE, .outcome = RLK_HELD))},
     {"the next try is granted", acquires, ROWLOCK_OK},
     {"with the same number, since the first sending may still be on its way", new_requests, 0},
     /* Whether the first attempt was carried out is not known. */
-    {.begin = jumping},
+    {.begin = opened},
     {"a lost answer and then lost races only: not busy, but uncertain", acquires,
      ROWLOCK_EUNCERTAIN, ANSWERS(LOST(ACQUIRE), ALWAYS_FAILED(ACQUIRE, CONTENTION))},
     {"the next acquire is granted", acquires, ROWLOCK_OK, ANSWERS(ALWAYS_DONE(ACQUIRE))},
@@ -90,7 +91,7 @@ static const struct story_row acquiring[] = {
 /* The grant that may stand in the table is taken back when no call will ask for it any more. */
 #define UNKNOWN_OUTCOME ANSWERS(LOST(ACQUIRE), FAILED(OPEN, DENIED))
 static const struct story_row withdrawing[] = {
-    {.begin = jumping},
+    {.begin = opened},
     {"an acquire of unknown outcome", acquires, ROWLOCK_EUNCERTAIN, UNKNOWN_OUTCOME},
     {"is withdrawn when its handle is closed", closes, 0, .calls = "open meta withdraw"},
     {"by its number", withdrawn, true},
@@ -104,7 +105,7 @@ static const struct story_row withdrawing[] = {
 /* What a reconnect takes is not taken off the time that a try goes on against lost races. */
 static void test_slow_reconnect_then_contention(void)
 {
-    jumping();
+    opened();
     script_next(OP_ACQUIRE, FAILS(RLK_UNSENT));
     script_next(OP_OPEN, ANSWER(.takes_us = 2 * SCRIPT_MOMENT_MS * 1000));
     script_next(OP_ACQUIRE, FAILS(RLK_CONTENTION));
@@ -117,7 +118,7 @@ static void test_uncertain_then_refused(void)
     static const enum rlk_class then[] = {RLK_DENIED, RLK_SCHEMA, RLK_READONLY, RLK_NOMEM,
                                           RLK_REFUSED};
     for (size_t i = 0; i < sizeof then / sizeof then[0]; i++) {
-        jumping();
+        opened();
         script_next(OP_ACQUIRE, FAILS(RLK_UNCERTAIN));
         script_next(OP_ACQUIRE, FAILS(then[i]));
         tap_is_int(acquires(0), ROWLOCK_EUNCERTAIN, "a lost answer and then class %d is uncertain",
@@ -130,7 +131,7 @@ static void test_uncertain_then_refused(void)
 
 static void test_reconnect_is_bounded(void)
 {
-    jumping_holding();
+    holding();
     script_always(OP_RENEW, FAILS(RLK_UNSENT));
     script_always(OP_OPEN, FAILS(RLK_UNSENT));
     int64_t began_us = rlk_now_us();
@@ -194,7 +195,7 @@ static void test_deadline_after_an_outage(void)
         {10000000, 1000000, "after one lost at the deadline, it has a second"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        jumping();
+        opened();
         story.db->statement_us = 10000000;
         story.db->reconnect_us = 5000000;
         script_next(OP_ACQUIRE, ANSWER(.class = RLK_UNSENT, .takes_us = rows[i].first_us));
@@ -211,6 +212,7 @@ static void writing_opened(void)
 {
     story_end();
     script_reset();
+    script_jump();
     script.takes_writes = true;
     story.db = script_open(NULL);
     story.lock = must_lock(story.db, "nightly");
@@ -220,6 +222,7 @@ static void other_opened(void)
 {
     story_end();
     script_reset();
+    script_jump();
     story.db = script_open(NULL);
     story.lock = must_lock(story.db, "nightly");
 }
@@ -255,7 +258,7 @@ static const struct story_row servers[] = {
      ANSWERS(FAILED(ACQUIRE, STANDBY)), "meta acquire"},
     {"and left, so that the next call finds another one", acquires, ROWLOCK_OK,
      ANSWERS(ALWAYS_DONE(ACQUIRE)), "open meta acquire"},
-    {.begin = jumping_holding},
+    {.begin = holding},
     {"a full disk is told at once, and the connection stays", renews, ROWLOCK_EREADONLY,
      ANSWERS(FAILED(RENEW, READONLY)), "renew"},
     {.begin = writing_adopted},
@@ -267,7 +270,6 @@ static const struct story_row servers[] = {
 static void test_no_server_takes_writes(void)
 {
     holding();
-    script_jump();
     script_always(OP_RENEW, FAILS(RLK_STANDBY));
     int64_t began_us = rlk_now_us();
     tap_is_int(renews(0), ROWLOCK_EREADONLY, "when no server takes writes");
@@ -280,7 +282,7 @@ static void test_no_server_takes_writes(void)
 CALL(text_names_both, strstr(text_kept(), "another installation") && strstr(text_kept(), "second"));
 
 static const struct story_row other_tables[] = {
-    {.begin = jumping_holding},
+    {.begin = holding},
     {"after a reconnect to another installation nothing is renewed, nor sent at all", renews,
      ROWLOCK_ESCHEMA, ANSWERS(FAILED(RENEW, UNSENT), ALWAYS_SAYS(META, .identity = "second")),
      "renew open meta"},
@@ -288,7 +290,7 @@ static const struct story_row other_tables[] = {
     {"the grant is not called lost", its_token, 1},
     {"on the right one all goes on", renews, ROWLOCK_OK,
      ANSWERS(ALWAYS_SAYS(META, .identity = "first"))},
-    {.begin = jumping_holding},
+    {.begin = holding},
     {"a lost answer stays uncertain when only another installation can be asked", renews,
      ROWLOCK_EUNCERTAIN, ANSWERS(LOST(RENEW), ALWAYS_SAYS(META, .identity = "second"))},
     {"the error kept says so too", error_kept, ROWLOCK_EUNCERTAIN},
@@ -300,44 +302,44 @@ CALL(lease_counts, remaining_ms(0) > 0);
 #define LOST_AND_GONE LOST(RELEASE), GONE(RELEASE)
 #define LOST_AND_DENIED LOST(RELEASE), FAILED(OPEN, DENIED)
 static const struct story_row releasing[] = {
-    {.begin = jumping_holding},
+    {.begin = holding},
     {"a lost answer, no row at the second look, and the token still ours: released", releases,
      ROWLOCK_OK, ANSWERS(LOST_AND_GONE), "release open meta release last"},
     {"it is not held any more", releases, ROWLOCK_EMISUSE},
-    {.begin = jumping_holding},
+    {.begin = holding},
     {"no row at the first look: lost", releases, ROWLOCK_LOST, ANSWERS(GONE(RELEASE))},
     {"which no release of ours can be", answer_lost, false},
-    {.begin = jumping_holding},
+    {.begin = holding},
     {"a lost answer, and the second look releases: no question is left", releases, ROWLOCK_OK,
      ANSWERS(LOST(RELEASE)), "release open meta release"},
-    {.begin = jumping_holding},
+    {.begin = holding},
     {"a lost answer, no row at the second look, and a newer token: lost", releases, ROWLOCK_LOST,
      ANSWERS(LOST_AND_GONE, ALWAYS_SAYS(LAST, .token = 99))},
     {"the error kept says so", error_kept, ROWLOCK_LOST},
     {"and that it may be our own release", answer_lost, true},
     {"the handle is done with it", its_token, 0},
     {"and can acquire anew", acquires, ROWLOCK_OK},
-    {.begin = jumping_holding},
+    {.begin = holding},
     {"a lost answer, no row at the second look, and no counter: lost", releases, ROWLOCK_LOST,
      ANSWERS(LOST_AND_GONE, ALWAYS_GONE(LAST))},
-    {.begin = jumping_holding},
+    {.begin = holding},
     {"the row is gone, but what became of the lock cannot be asked", releases, ROWLOCK_EUNCERTAIN,
      ANSWERS(LOST(RELEASE), ALWAYS_GONE(RELEASE), ALWAYS_FAILED(LAST, DENIED))},
     {"the handle counts as holding", its_token, 1},
     {"called again it is settled, by row and token", releases, ROWLOCK_OK,
      ANSWERS(ALWAYS_SAYS(LAST, .token = 1)), "release last"},
     {"then nothing is held", its_token, 0},
-    {.begin = jumping_holding},
+    {.begin = holding},
     {"nor is there a connection to ask on", releases, ROWLOCK_EUNCERTAIN,
      ANSWERS(LOST(RELEASE), ALWAYS_GONE(RELEASE), ALWAYS_FAILED(LAST, UNSENT))},
     {"the handle counts as holding", its_token, 1},
     {"called again it is settled", releases, ROWLOCK_OK, ANSWERS(ALWAYS_SAYS(LAST, .token = 1))},
-    {.begin = jumping_holding},
+    {.begin = holding},
     {"no row at the first look is a loss, with any token", releases, ROWLOCK_LOST,
      ANSWERS(GONE(RELEASE)), "release"},
     {"nothing is due after it", releases, ROWLOCK_EMISUSE},
     /* The call that sent the delete gave up; a later one finds the row gone. */
-    {.begin = jumping_holding},
+    {.begin = holding},
     {"no connection for the second look", releases, ROWLOCK_EUNCERTAIN,
      ANSWERS(LOST(RELEASE), ALWAYS_FAILED(OPEN, UNSENT))},
     {"the handle still holds the lock", its_token, 1},
@@ -348,18 +350,18 @@ static const struct story_row releasing[] = {
      ROWLOCK_OK, ANSWERS(ALWAYS_DONE(OPEN), GONE(RELEASE))},
     {"acquired anew", acquires, ROWLOCK_OK},
     {"a new grant knows nothing of old releases", releases, ROWLOCK_LOST, ANSWERS(GONE(RELEASE))},
-    {.begin = jumping_holding},
+    {.begin = holding},
     {"a release of unknown outcome", releases, ROWLOCK_EUNCERTAIN, ANSWERS(LOST_AND_DENIED)},
     {"was not carried out: a renewal finds it", renews, ROWLOCK_OK},
     {"and the lease is counted upon again", lease_counts, true},
     {"HELD", its_state, ROWLOCK_STATE_HELD},
     {"it is released", releases, ROWLOCK_OK},
-    {.begin = jumping_holding},
+    {.begin = holding},
     {"a release of unknown outcome", releases, ROWLOCK_EUNCERTAIN, ANSWERS(LOST_AND_DENIED)},
     {"was carried out: there is no grant", verifies, ROWLOCK_LOST, ANSWERS(GONE(VERIFY))},
     {"called again it knows its own doing", releases, ROWLOCK_OK},
     {"and then holds nothing", releases, ROWLOCK_EMISUSE},
-    {.begin = jumping_holding},
+    {.begin = holding},
     {"a release of unknown outcome", releases, ROWLOCK_EUNCERTAIN, ANSWERS(LOST_AND_DENIED)},
     {"is sent once more when the handle is closed", closes, 0, .calls = "open meta release"},
 };
@@ -369,11 +371,11 @@ static const struct story_row releasing[] = {
 CALL(breaks, rowlock_break(story.db, "nightly", with, NULL));
 
 static const struct story_row others[] = {
-    {.begin = jumping_holding},
+    {.begin = holding},
     {"a renewal may be sent twice", renews, ROWLOCK_OK, ANSWERS(LOST(RENEW))},
     {"no row at the second look is a loss", renews, ROWLOCK_LOST,
      ANSWERS(LOST(RENEW), GONE(RENEW))},
-    {.begin = jumping},
+    {.begin = opened},
     {"a break whose answer was lost before it was done is done", breaks, ROWLOCK_OK,
      ANSWERS(LOST(BREAK)), .with = 7},
     {"a lost answer and no grant at the second look: not called NONE", breaks, ROWLOCK_EUNCERTAIN,
@@ -429,7 +431,7 @@ static void test_close_unreachable(void)
 {
     enum { MORE = 20 };
     rowlock_lock *more[MORE];
-    jumping_holding();
+    holding();
     int got = ROWLOCK_OK;
     for (int i = 0; i < MORE; i++) {
         more[i] = must_lock(story.db, "another");

@@ -9,7 +9,7 @@ enum { TTL_MS = 600 };
 static void holding_for(int32_t permits)
 {
     rowlock_acquire_options options = *OPTIONS(acquire, .ttl_ms = TTL_MS, .permits = permits);
-    jumping();
+    opened();
     if (rowlock_acquire(story.lock, &options) != ROWLOCK_OK || releases(0) != ROWLOCK_OK ||
         rowlock_acquire(story.lock, &options) != ROWLOCK_OK)
         tap_ok(false, "a lock is held at first");
