@@ -80,7 +80,7 @@ END
 
 # What fish offers for a line, one on a line.
 fish_offers() {
-    (cd "$work/empty" && timeout 60 fish --no-config -c "source $made/rowlock.fish; complete -C '$1'" | cut -f 1)
+    (cd "$work/empty" && timeout 600 fish --no-config -c "source $made/rowlock.fish; complete -C '$1'" | cut -f 1)
 }
 
 # What bash offers.
@@ -114,7 +114,7 @@ done
 
 every_option() { "$command" "$1" --help | grep -oE '^ +(-., )?--[a-z-]+' | grep -oE -- '--.*' | sort; }
 commands=$("$command" --help | sed -nE '/^Commands:/,/^$/s/^  ([a-z-]+) .*/\1/p' | tr '\n' ' ')
-(cd "$work/empty" && timeout 60 fish --no-config -c "source $made/rowlock.fish
+(cd "$work/empty" && timeout 600 fish --no-config -c "source $made/rowlock.fish
     for name in $commands; complete -C \"rowlock \$name --\" >$work/fish.\$name; end")
 for name in $commands; do
     expected=$(every_option "$name")

@@ -123,6 +123,11 @@ void loss_pass(const struct loss *l)
         sleep_ms(until_ms - clock_ms());
 }
 
+bool loss_may_have_passed(const struct loss *l)
+{
+    return loss_is_late(l) && clock_ms() - l->armed_ms >= loss_delay_ms(l);
+}
+
 void loss_pass_before(const struct loss *l)
 {
     if (l->way == REQUEST_LATE_DONE)

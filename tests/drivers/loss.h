@@ -103,6 +103,8 @@ void loss_disarm(struct loss *l);
 
 /* Until what is late has arrived and was carried out. */
 void loss_pass(const struct loss *l);
+/* It may have been by now, as on a slow machine. */
+bool loss_may_have_passed(const struct loss *l);
 /* The same, if what we do about it comes after that. */
 void loss_pass_before(const struct loss *l);
 bool loss_is_late(const struct loss *l); /* a request is under way for long */

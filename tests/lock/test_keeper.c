@@ -79,6 +79,7 @@ static void keeping(void)
 /* ---- calls and looks; those with "soon" wait for what the keeper's thread is about to do */
 
 CALL(asked_soon, EVENTUALLY(script_count(OP_RENEW_ALL) >= with));
+CALL(opened_soon, EVENTUALLY(script_count(OP_OPEN) >= with));
 CALL(told_soon, EVENTUALLY(told == with));
 CALL(left_soon, EVENTUALLY(rowlock_lock_remaining_ms(story.lock) == with));
 CALL(state_soon, EVENTUALLY(its_state(0) == with));
@@ -216,7 +217,8 @@ static const struct story_row failures[] = {
     {"a renewal that is not sent is told", told_soon, true,
      ANSWERS(FAILED(RENEW_ALL, UNSENT), FAILED(OPEN, UNSENT)), .with = JEOPARDY,
      .after_ms = THIRD_MS},
-    {"no connection is to be had", asked_after_all, 1, .calls = "open", .after_ms = RETRY_MS},
+    {"no connection is to be had", opened_soon, true, .calls = "open", .with = 4,
+     .after_ms = RETRY_MS},
     {"until it is, and the lease is HELD again", told_soon, true, .with = JEOPARDY_THEN_HELD,
      .after_ms = RETRY_MS},
 };

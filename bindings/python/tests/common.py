@@ -17,7 +17,7 @@ import rowlock
 KIND = os.environ["ROWLOCK_TEST_KIND"]
 TMPDIR = pathlib.Path(tempfile.gettempdir())
 # For what must come. It comes much earlier on a machine that is not busy.
-LONG = 60
+LONG = 300
 
 
 def find_url():
