@@ -10,11 +10,9 @@ bool rlk_thread_start(pthread_t *out, void *(*run)(void *context), void *context
     pthread_t thread;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    bool started = pthread_create(&thread, NULL, run, context) == 0;
+    bool started = pthread_create(out ? out : &thread, NULL, run, context) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (started && out)
-        *out = thread;
-    else if (started)
+    if (started && !out)
         pthread_detach(thread);
     return started;
 }

@@ -205,7 +205,7 @@ claimed_elsewhere() {
 
 sweeping() {
     answers "keys are kept for long" 0 '$d->{once}' 0 sweep --json
-    answers "or for ever" 0 '$d->{once}' 0 sweep --once-older-than never --json
+    answers "or are never removed" 0 '$d->{once}' 0 sweep --once-older-than never --json
     answers "a dry run removes none" 0 '$d->{once}' 0 sweep --once-older-than 1ms --dry-run --json
     once_ran "so they are known" 0 3 k1 daily
     rl sweep --once-older-than 1ms --json

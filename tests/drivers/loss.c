@@ -125,7 +125,8 @@ void loss_pass(const struct loss *l)
 
 bool loss_may_have_passed(const struct loss *l)
 {
-    return loss_is_late(l) && clock_ms() - l->armed_ms >= loss_delay_ms(l);
+    return l->way != REQUEST_LATE_DONE && loss_is_late(l) && !loss_can_end(l) &&
+           clock_ms() - l->armed_ms >= loss_delay_ms(l);
 }
 
 void loss_pass_before(const struct loss *l)

@@ -103,7 +103,7 @@ void loss_disarm(struct loss *l);
 
 /* Until what is late has arrived and was carried out. */
 void loss_pass(const struct loss *l);
-/* It may have been by now, as on a slow machine. */
+/* What was still under way may have been carried out by now, as on a slow machine. */
 bool loss_may_have_passed(const struct loss *l);
 /* The same, if what we do about it comes after that. */
 void loss_pass_before(const struct loss *l);

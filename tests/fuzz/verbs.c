@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Every verb against a server that answers with other rows and columns than were asked for: nothing crashes or
- * goes on for ever, and no grant is told that could be none. A server that does not lie comes first: all is well
- * then.
+ * Each verb against a server that answers with other rows and columns than were asked for. Nothing crashes or
+ * hangs. A grant is told only if the answer can be one. A server that does not lie comes first: there each verb
+ * succeeds.
  *
  *   ROWLOCK_TEST_SEED    the first seed (1)
  *   ROWLOCK_TEST_SEEDS   how many

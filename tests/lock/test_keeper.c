@@ -79,6 +79,7 @@ static void keeping(void)
 /* ---- calls and looks; those with "soon" wait for what the keeper's thread is about to do */
 
 CALL(asked_soon, EVENTUALLY(script_count(OP_RENEW_ALL) >= with));
+/* All connections since the story began, of the handle and of the keeper. */
 CALL(opened_soon, EVENTUALLY(script_count(OP_OPEN) >= with));
 CALL(told_soon, EVENTUALLY(told == with));
 CALL(left_soon, EVENTUALLY(rowlock_lock_remaining_ms(story.lock) == with));
