@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT
- *
- * Takes URLs apart. This file knows no database, so it accepts any scheme and parameter.
- */
+ * Takes URLs apart. This file knows no database, so it accepts any scheme and parameter. */
 #include "base/url.h"
 #include "base/base.h"
 
@@ -23,7 +21,6 @@ static bool is_digit(char c)
 bool rlk_url_scheme(const char *url, char *out, size_t cap)
 {
     size_t len = strcspn(url, ":");
-
     if (url[len] != ':' || !is_letter(url[0]) || len >= cap)
         return false;
     for (size_t i = 1; i < len; i++) {
@@ -39,7 +36,6 @@ static int hex_value(char c)
 {
     static const char digits[] = "0123456789abcdef0123456789ABCDEF";
     const char *at = c ? strchr(digits, c) : NULL;
-
     return at ? (int)(at - digits) % 16 : -1;
 }
 
@@ -47,7 +43,6 @@ static int hex_value(char c)
 static const char *decode(char *text)
 {
     char *out = text;
-
     for (const char *in = text; *in; in++) {
         if (*in != '%') {
             *out++ = *in;
@@ -95,7 +90,6 @@ static const char *take_own(const char *param, size_t len, struct rlk_url_own *o
     size_t skip, cap;
     char *out = find_own(param, own, &skip, &cap);
     char value[3 * sizeof own->schema];
-
     if (!out)
         return "the URL has an unknown rowlock_ parameter; there are only rowlock_schema=, "
                "rowlock_prefix= and rowlock_pooler=";
@@ -123,7 +117,6 @@ int rlk_url_take(const char *url, char **rest, struct rlk_url_own *own, const ch
     size_t len = strcspn(url, "?");
     const char *query = url + len;
     char *out = rlk_alloc(strlen(url) + 1);
-
     memset(own, 0, sizeof *own);
     *rest = NULL;
     if (!out)
@@ -221,7 +214,6 @@ static const char *split_port(const char *digits, unsigned *port)
 {
     static const char bad[] = "the port in the URL is not a number from 1 to 65535";
     unsigned value = 0;
-
     if (!*digits || strlen(digits) > 5)
         return bad;
     for (; *digits; digits++) {
@@ -238,7 +230,6 @@ static const char *split_port(const char *digits, unsigned *port)
 static const char *split_host(char *host, struct rlk_url_host *out)
 {
     char *end = NULL;
-
     if (host[0] == '[') {
         end = strchr(++host, ']');
         if (!end)
@@ -264,7 +255,6 @@ static const char *split_host(char *host, struct rlk_url_host *out)
 static const char *split_hosts(char *text, struct rlk_url *url)
 {
     const char *why = NULL;
-
     for (char *next = text; next && !why;) {
         char *host = next;
         next = strchr(host, ',');
@@ -284,7 +274,6 @@ static const char *split_authority(char *text, struct rlk_url *url)
 {
     char *host = strrchr(text, '@');
     const char *why = NULL;
-
     if (!host)
         return split_hosts(text, url);
     *host++ = '\0';
@@ -303,7 +292,6 @@ static const char *split_authority(char *text, struct rlk_url *url)
 static const char *split_query(char *text, struct rlk_url *url)
 {
     const char *why = NULL;
-
     for (char *next = text; next && !why;) {
         char *key = next;
         next = strchr(key, '&');
@@ -329,7 +317,6 @@ static const char *split_query(char *text, struct rlk_url *url)
 static const char *split(char *text, struct rlk_url *url)
 {
     char *authority = strstr(text, "://");
-
     if (!authority || authority != strchr(text, ':'))
         return "the URL must begin like scheme://host/";
     authority += 3;
@@ -350,7 +337,6 @@ static const char *split(char *text, struct rlk_url *url)
 int rlk_url_split(const char *text, struct rlk_url *url, const char **why)
 {
     const size_t size = strlen(text) + 1;
-
     memset(url, 0, sizeof *url);
     *why = NULL;
     url->memory = rlk_alloc(size);

@@ -2,11 +2,18 @@
  * What a holder can ask of its lease: the time left, and the state. A machine. */
 #include "lock/deadline.h"
 
+int64_t rlk_deadline_end_us(const struct rlk_deadline *deadline)
+{
+    bool shortens = deadline->pending_us && deadline->pending_us < deadline->deadline_us;
+    return shortens ? deadline->pending_us : deadline->deadline_us;
+}
+
 /* A renewal may be for less than the margin that acquire was given. */
 int64_t rlk_deadline_lost_us(const struct rlk_deadline *deadline)
 {
-    bool fits = deadline->margin_us < deadline->ttl_us;
-    return deadline->deadline_us - (fits ? deadline->margin_us : deadline->ttl_us / 20);
+    int64_t end_us = rlk_deadline_end_us(deadline);
+    int64_t ttl_us = end_us == deadline->pending_us ? deadline->pending_ttl_us : deadline->ttl_us;
+    return end_us - (deadline->margin_us < ttl_us ? deadline->margin_us : ttl_us / 20);
 }
 
 rowlock_state rlk_deadline_state(const struct rlk_deadline *deadline, int64_t now_us,
@@ -31,7 +38,7 @@ rowlock_state rlk_deadline_state(const struct rlk_deadline *deadline, int64_t no
 void rlk_deadline_begin(struct rlk_deadline *deadline, int64_t margin_us)
 {
     deadline->has_keeper = deadline->failing = deadline->over = false;
-    deadline->uncertain_us = 0;
+    deadline->uncertain_us = deadline->pending_us = 0;
     deadline->seen = ROWLOCK_STATE_HELD;
     deadline->margin_us = margin_us;
 }

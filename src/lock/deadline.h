@@ -29,6 +29,8 @@ struct rlk_deadline {
     bool over;
     /* The shortest ttl of a renewal that the server may still carry out. 0: there is none. */
     int64_t uncertain_us;
+    /* The end and the ttl of a renewal under way. The server may have done it. 0: there is none. */
+    int64_t pending_us, pending_ttl_us;
     /* The state that the caller has last read. */
     rowlock_state seen;
     /* Readable while the state is worse than `seen`. -1: the caller has not asked for it. */
@@ -38,7 +40,8 @@ struct rlk_deadline {
 /* A lock shares its deadline with its keeper: call rlk_entry_enter() before these functions. */
 rowlock_state rlk_deadline_state(const struct rlk_deadline *deadline, int64_t now_us,
                                  int64_t *next_us);
-/* When the state becomes LOST. */
+/* When the lease ends, and when the state becomes LOST. A renewal under way may shorten both. */
+int64_t rlk_deadline_end_us(const struct rlk_deadline *deadline);
 int64_t rlk_deadline_lost_us(const struct rlk_deadline *deadline);
 /* For a new grant. */
 void rlk_deadline_begin(struct rlk_deadline *deadline, int64_t margin_us);

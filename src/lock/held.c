@@ -95,17 +95,6 @@ static int need_grant(rowlock_lock *lock)
     return rlk_fail(lock->db, ROWLOCK_EMISUSE, "this handle does not hold the lock");
 }
 
-/* A renewal whose answer was lost may have shortened the lease, or may do so later. */
-static void limit_uncertain(rowlock_lock *lock, int64_t asked_us, int64_t ttl_us)
-{
-    rlk_entry_enter(lock);
-    rlk_deadline_uncertain(&lock->deadline, ttl_us);
-    if (asked_us + ttl_us < lock->deadline.deadline_us)
-        lock->deadline.deadline_us = asked_us + ttl_us;
-    rlk_deadline_arm(&lock->deadline);
-    rlk_entry_leave(lock);
-}
-
 void rlk_renew_begin(rowlock_lock *lock, struct rlk_renewal *r, int64_t ttl_us,
                      int64_t patient_until_us)
 {
@@ -113,29 +102,39 @@ void rlk_renew_begin(rowlock_lock *lock, struct rlk_renewal *r, int64_t ttl_us,
     r->ask = (struct rlk_ask){.patient_until_us = patient_until_us, .retryable_if_lost = true};
     rlk_step_renew(&r->ask, &r->held, ttl_us, &r->answer);
     r->ttl_us = ttl_us;
-    r->asked_us = rlk_now_us();
-    r->serial = rlk_entry_serial(lock);
+    r->serial = rlk_entry_renewing(lock, ttl_us);
+}
+
+/* A renewal whose answer was lost may have shortened the lease, or may do so later. */
+static void set_renewed(rowlock_lock *lock, const struct rlk_renewal *r, struct rlk_term *term)
+{
+    struct rlk_deadline *deadline = &lock->deadline;
+    rlk_entry_enter(lock);
+    if (r->ask.was_uncertain) {
+        rlk_deadline_uncertain(deadline, r->ttl_us);
+        deadline->deadline_us = rlk_deadline_end_us(deadline);
+    }
+    deadline->pending_us = 0;
+    if (term) {
+        rlk_deadline_limit(deadline, term);
+        rlk_entry_renewed(lock, r->serial, term);
+        deadline->over = false;
+        rlk_deadline_set(deadline, term);
+    }
+    rlk_deadline_arm(deadline);
+    rlk_entry_leave(lock);
 }
 
 int rlk_renew_end(rowlock_lock *lock, const struct rlk_renewal *r, int result)
 {
-    if (r->ask.was_uncertain)
-        limit_uncertain(lock, r->asked_us, r->ttl_us);
-    if (result != ROWLOCK_OK)
-        return result;
-    if (!r->answer.found)
-        return found_lost(lock);
-    lock->slot_known = true;
+    bool renewed = result == ROWLOCK_OK && r->answer.found;
     struct rlk_term term =
         rlk_term_of(r->ask.sent_us, r->answer.expires_us, r->answer.now_us, r->ttl_us);
+    set_renewed(lock, r, renewed ? &term : NULL);
+    if (!renewed)
+        return result == ROWLOCK_OK ? found_lost(lock) : result;
+    lock->slot_known = true;
     lock->release_open = lock->unproven = false;
-    rlk_entry_enter(lock);
-    rlk_deadline_limit(&lock->deadline, &term);
-    rlk_entry_renewed(lock, r->serial, &term);
-    lock->deadline.over = false;
-    rlk_deadline_set(&lock->deadline, &term);
-    rlk_deadline_arm(&lock->deadline);
-    rlk_entry_leave(lock);
     atomic_fetch_add_explicit(&lock->db->renewals, 1, memory_order_relaxed);
     lock->db->stats.lapsed += r->answer.lapsed_us > 0;
     return r->answer.lapsed_us > 0 ? ROWLOCK_LAPSED : ROWLOCK_OK;
@@ -313,7 +312,7 @@ int64_t rowlock_lock_remaining_ms(const rowlock_lock *lock)
     if (!rlk_holds(lock))
         return 0;
     rlk_entry_enter(lock);
-    int64_t left = lock->deadline.over ? 0 : lock->deadline.deadline_us - rlk_now_us();
+    int64_t left = lock->deadline.over ? 0 : rlk_deadline_end_us(&lock->deadline) - rlk_now_us();
     rlk_entry_leave(lock);
     return left > 0 ? left / 1000 : 0;
 }

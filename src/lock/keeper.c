@@ -312,10 +312,16 @@ bool rlk_entry_stop(rowlock_lock *lock)
     return was_active;
 }
 
-uint64_t rlk_entry_serial(const rowlock_lock *lock)
+uint64_t rlk_entry_renewing(rowlock_lock *lock, int64_t ttl_us)
 {
+    struct rlk_entry *entry = lock->entry;
     rlk_entry_enter(lock);
-    uint64_t serial = lock->entry ? lock->entry->serial : 0;
+    lock->deadline.pending_us = rlk_now_us() + ttl_us;
+    lock->deadline.pending_ttl_us = ttl_us;
+    rlk_deadline_arm(&lock->deadline);
+    if (entry && entry->active)
+        wake(entry->keeper, rlk_deadline_lost_us(&lock->deadline));
+    uint64_t serial = entry ? entry->serial : 0;
     rlk_entry_leave(lock);
     return serial;
 }

@@ -19,9 +19,9 @@ void rlk_entry_start(rowlock_lock *lock);
 bool rlk_entry_stop(rowlock_lock *lock);
 /* Ends the entry: the handle is closed, or gets another keeper or none. */
 void rlk_entry_quit(rowlock_lock *lock);
-/* The holder renews by itself: call serial before it and renewed after it. They find out whether a
- * renewal of the keeper crossed it, and shorten the term then. */
-uint64_t rlk_entry_serial(const rowlock_lock *lock);
+/* The holder renews by itself: call renewing before it and renewed after it. Meanwhile the shorter
+ * lease counts. If a renewal of the keeper crossed it, they shorten the term. */
+uint64_t rlk_entry_renewing(rowlock_lock *lock, int64_t ttl_us);
 void rlk_entry_renewed(rowlock_lock *lock, uint64_t serial, struct rlk_term *term);
 /* keepers.c */
 /* Finds or opens the keeper that all handles of this installation share. Its statements need not

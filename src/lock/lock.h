@@ -89,7 +89,7 @@ struct rlk_renewal {
     struct rlk_held held;
     struct rlk_ask ask;
     struct rlk_verified answer;
-    int64_t ttl_us, asked_us;
+    int64_t ttl_us;
     uint64_t serial;
 };
 void rlk_renew_begin(rowlock_lock *lock, struct rlk_renewal *r, int64_t ttl_us,

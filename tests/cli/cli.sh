@@ -19,7 +19,6 @@
 #     own_servers                     comes first in a script that stops servers
 #     server freeze|thaw|stop|start   the server of $db, if it is a private one
 #     start_client, say SQL, stop_client   a client of $db that stays connected; say sets $said
-#
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 
 command=${ROWLOCK_TEST_COMMAND:-$PWD/build/rowlock}
@@ -31,8 +30,16 @@ mkdir -p "$work"
 db=
 about() { printf '%s%s' "${db:+$db: }" "$1"; }
 
+# Sets $words. A lease outlives a test on a slow machine, unless the test says how long it is.
+lasting() {
+    words=("$@")
+    [[ ${1:-} != acquire || " $* " = *" --ttl"* ]] || words=(acquire --ttl 1h "${@:2}")
+}
+
 rl() {
-    "$command" "$@" >"$work/out" 2>"$work/err" </dev/null
+    local words
+    lasting "$@"
+    "$command" "${words[@]}" >"$work/out" 2>"$work/err" </dev/null
     status=$?
     out=$(<"$work/out")
     err=$(<"$work/err")
@@ -141,11 +148,12 @@ gone() {
 # $work/bg.out and $work/bg.err, or in files named by $as.
 # shellcheck disable=SC2034 # read by the tests
 start() {
-    local as=${as:-bg}
+    local as=${as:-bg} words
+    lasting "$@"
     # Now, since the background job may take its time to do so, and the old ones would be read.
     : >"$work/$as.out"
     : >"$work/$as.err"
-    env --default-signal=INT,QUIT "$command" "$@" >"$work/$as.out" 2>"$work/$as.err" </dev/null &
+    env --default-signal=INT,QUIT "$command" "${words[@]}" >"$work/$as.out" 2>"$work/$as.err" </dev/null &
     pid=$!
 }
 

@@ -10,8 +10,7 @@ if [ -z "$url" ] || [ -z "${ROWLOCK_TEST_POSTGRES_DIR:-}" ] || ! command -v psql
     exit 0
 fi
 
-db=postgres
-base=rowlock_roles
+db=postgres base=rowlock_roles
 whole=${url%/*}/$base
 as() { # as ROLE: ROWLOCK_URL is of the role
     ROWLOCK_URL=$(sed -E "s|//[^@/]*@|//rowlock_test_$1@|" <<<"$whole")
@@ -27,13 +26,8 @@ SQL
 }
 
 drop
-psql -qX "$url" <<SQL
-CREATE ROLE rowlock_test_reader LOGIN;
-CREATE ROLE rowlock_test_user LOGIN;
-CREATE ROLE rowlock_test_operator LOGIN;
-CREATE ROLE rowlock_test_sweeper LOGIN;
-CREATE DATABASE $base;
-SQL
+for role in reader user operator sweeper; do psql -qX "$url" -c "CREATE ROLE rowlock_test_$role LOGIN"; done
+psql -qX "$url" -c "CREATE DATABASE $base"
 as reader
 errs "a role that may create nothing is told to ask a DBA" 77 'let a DBA run what `rowlock install --print` prints' install
 exits "a role that may create nothing prints what installs" 0 install --print
@@ -45,8 +39,11 @@ as reader
 prints "a role that may not even read is told what to grant" 1 "grants.sql" check
 errs "by install too" 77 "grants.sql" install
 unset ROWLOCK_URL
-holds "grants.sql runs" psql -qX -v ON_ERROR_STOP=1 -v reader=rowlock_test_reader -v user=rowlock_test_user \
-    -v operator=rowlock_test_operator -v sweeper=rowlock_test_sweeper -f sql/postgres/install/grants.sql "$whole"
+grant() { # grant OPTION…
+    psql -qX -v ON_ERROR_STOP=1 -v reader=rowlock_test_reader -v user=rowlock_test_user -v operator=rowlock_test_operator \
+        -v sweeper=rowlock_test_sweeper -f sql/postgres/install/grants.sql "$@" "${whole%%\?*}"
+}
+holds "grants.sql runs" grant
 
 for role in user operator; do
     as $role
@@ -128,9 +125,7 @@ may_not sweeper "set a token back" "UPDATE rowlock_tokens SET token = 0"
 whole+="?rowlock_schema=locks&rowlock_prefix=job_"
 psql -qX "${whole%%\?*}" -c 'CREATE SCHEMA locks'
 exits "install in a schema, with a prefix" 0 install --url "$whole"
-holds "grants.sql runs there" psql -qX -v ON_ERROR_STOP=1 -v schema=locks -v prefix=job_ -v user=rowlock_test_user \
-    -v reader=rowlock_test_reader -v operator=rowlock_test_operator -v sweeper=rowlock_test_sweeper \
-    -f sql/postgres/install/grants.sql "${whole%%\?*}"
+holds "grants.sql runs there" grant -v schema=locks -v prefix=job_
 as user
 exits "user: takes a lock there" 0 run "of a schema" -- true
 as reader

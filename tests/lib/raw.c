@@ -13,50 +13,28 @@ void raw_failed(const char *what, const char *why)
     exit(1);
 }
 
-static char *format_sql(const char *format, va_list arguments)
+enum { WHY = 500 };
+
+/* Runs the statement, or asks it for a number. */
+static bool done(const struct raw *raw, void *session, const char *sql, long long *number,
+                 char *why)
 {
-    char *sql = NULL;
-    if (vasprintf(&sql, format, arguments) < 0)
-        raw_failed("statement", "out of memory");
-    return sql;
+    char text[100], *end = text;
+    if (!number)
+        return raw->run(session, sql, why, WHY);
+    snprintf(why, WHY, "no number came");
+    if (raw->ask(session, sql, text, sizeof text))
+        *number = strtoll(text, &end, 10);
+    return end > text;
 }
 
-static void run_or_die(const struct raw *raw, void *session, char *sql)
+static void done_or_die(const struct raw *raw, void *session, const char *sql, long long *number)
 {
-    char why[500];
-    if (!raw->run(session, sql, why, sizeof why)) {
-        fprintf(stderr, "# %.300s\n", sql);
-        raw_failed("statement failed", why);
-    }
-    free(sql);
-}
-
-static long long int_or_die(const struct raw *raw, void *session, char *sql)
-{
-    char text[100], *end = NULL;
-    bool answered = raw->ask(session, sql, text, sizeof text);
-    long long number = answered ? strtoll(text, &end, 10) : 0;
-    if (!answered || end == text)
-        raw_failed("no number came from", sql);
-    free(sql);
-    return number;
-}
-
-void raw_run(const struct raw *raw, void *session, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    run_or_die(raw, session, format_sql(format, arguments));
-    va_end(arguments);
-}
-
-long long raw_int(const struct raw *raw, void *session, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    long long number = int_or_die(raw, session, format_sql(format, arguments));
-    va_end(arguments);
-    return number;
+    char why[WHY];
+    if (done(raw, session, sql, number, why))
+        return;
+    fprintf(stderr, "# %.300s\n", sql);
+    raw_failed("statement failed", why);
 }
 
 /* ---- statements in their own session */
@@ -96,56 +74,56 @@ static bool take_spare(const struct raw *raw, const char *url)
     return true;
 }
 
-/* The session may have been killed, or its server restarted. Then a new session shows the error, if
- * any. */
-static void give_back_spare(bool worked)
+/* The session may have been killed, or its server restarted. Then a new one shows the error, if any. */
+static void do_apart(const struct raw *raw, const char *url, const char *sql, long long *number)
 {
-    if (!worked)
-        give_up_spare();
-    pthread_mutex_unlock(&spare.guard);
+    char ignored[WHY];
+    if (take_spare(raw, url)) {
+        bool good = done(raw, spare.session, sql, number, ignored);
+        if (!good)
+            give_up_spare();
+        pthread_mutex_unlock(&spare.guard);
+        if (good)
+            return;
+    }
+    void *session = raw->open(url);
+    done_or_die(raw, session, sql, number);
+    raw->close(session);
+}
+
+/* ---- formatted statements */
+
+#define DO_FORMATTED(function, place, number)     \
+    char *sql = NULL;                             \
+    va_list arguments;                            \
+    va_start(arguments, format);                  \
+    if (vasprintf(&sql, format, arguments) < 0)   \
+        raw_failed("statement", "out of memory"); \
+    va_end(arguments);                            \
+    function(raw, place, sql, number);            \
+    free(sql)
+
+void raw_run(const struct raw *raw, void *session, const char *format, ...)
+{
+    DO_FORMATTED(done_or_die, session, NULL);
+}
+
+long long raw_int(const struct raw *raw, void *session, const char *format, ...)
+{
+    long long number = 0;
+    DO_FORMATTED(done_or_die, session, &number);
+    return number;
 }
 
 void db_exec(const struct raw *raw, const char *url, const char *format, ...)
 {
-    char ignored[500];
-    bool done = false;
-    va_list arguments;
-    va_start(arguments, format);
-    char *sql = format_sql(format, arguments);
-    va_end(arguments);
-    if (take_spare(raw, url)) {
-        done = raw->run(spare.session, sql, ignored, sizeof ignored);
-        give_back_spare(done);
-    }
-    if (done) {
-        free(sql);
-        return;
-    }
-    void *session = raw->open(url);
-    run_or_die(raw, session, sql);
-    raw->close(session);
+    DO_FORMATTED(do_apart, url, NULL);
 }
 
 long long db_int(const struct raw *raw, const char *url, const char *format, ...)
 {
-    char text[100] = "", *end = text;
     long long number = 0;
-    va_list arguments;
-    va_start(arguments, format);
-    char *sql = format_sql(format, arguments);
-    va_end(arguments);
-    if (take_spare(raw, url)) {
-        if (raw->ask(spare.session, sql, text, sizeof text))
-            number = strtoll(text, &end, 10);
-        give_back_spare(end > text);
-    }
-    if (end > text) {
-        free(sql);
-        return number;
-    }
-    void *session = raw->open(url);
-    number = int_or_die(raw, session, sql);
-    raw->close(session);
+    DO_FORMATTED(do_apart, url, &number);
     return number;
 }
 

@@ -55,7 +55,17 @@ void raw_control(const struct raw *raw, const char *what);
 /* Adopts a session, for tables with this prefix. NULL: the usual one. */
 rowlock_db *must_adopt(const struct raw *raw, void *session, const char *prefix);
 
-/* For the files of raw_: ends the program. */
+/* For the files of raw_. It ends the program. */
 void raw_failed(const char *what, const char *why) __attribute__((noreturn));
+/* Functions that have the same name in each. */
+#define RAW_ADOPTS(kind)                                                                 \
+    static int adopt(rowlock_db **out, void *session, const rowlock_db_options *options, \
+                     rowlock_error *err)                                                 \
+    {                                                                                    \
+        return rowlock_db_adopt_##kind(session, options, out, err);                      \
+    }
+#define RAW_FUNCTIONS(kind)                                                              \
+    .name = #kind, .open = open_session, .close = close_session, .run = run, .ask = ask, \
+    .adopt = adopt
 
 #endif

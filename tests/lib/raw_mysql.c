@@ -123,19 +123,10 @@ static bool ask(void *session, const char *sql, char *out, size_t cap)
     return good;
 }
 
-static int adopt(rowlock_db **out, void *session, const rowlock_db_options *options,
-                 rowlock_error *err)
-{
-    return rowlock_db_adopt_mysql(session, options, out, err);
-}
+RAW_ADOPTS(mysql)
 
 const struct raw raw_mysql = {
-    .name = "mysql",
+    RAW_FUNCTIONS(mysql),
     .url_env = "ROWLOCK_TEST_MYSQL_URL",
     .clock = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))",
-    .open = open_session,
-    .close = close_session,
-    .run = run,
-    .ask = ask,
-    .adopt = adopt,
 };

@@ -68,20 +68,11 @@ static bool pooled(void *session)
     return found;
 }
 
-static int adopt(rowlock_db **out, void *session, const rowlock_db_options *options,
-                 rowlock_error *err)
-{
-    return rowlock_db_adopt_postgres(session, options, out, err);
-}
+RAW_ADOPTS(postgres)
 
 const struct raw raw_postgres = {
-    .name = "postgres",
+    RAW_FUNCTIONS(postgres),
     .url_env = "ROWLOCK_TEST_POSTGRES_URL",
     .clock = "(pg_catalog.date_part('epoch', clock_timestamp()) * 1e6::float8)::bigint",
-    .open = open_session,
-    .close = close_session,
-    .run = run,
-    .ask = ask,
     .pooled = pooled,
-    .adopt = adopt,
 };

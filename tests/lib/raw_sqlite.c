@@ -46,21 +46,12 @@ static bool ask(void *session, const char *sql, char *out, size_t cap)
     return good;
 }
 
-static int adopt(rowlock_db **out, void *session, const rowlock_db_options *options,
-                 rowlock_error *err)
-{
-    return rowlock_db_adopt_sqlite(session, options, out, err);
-}
+RAW_ADOPTS(sqlite)
 
 const struct raw raw_sqlite = {
-    .name = "sqlite",
+    RAW_FUNCTIONS(sqlite),
     .url_env = "ROWLOCK_TEST_SQLITE_URL",
     .tick_us = 1000,
     .clock = "(CAST(strftime('%s', 'now') AS INTEGER) * 1000000 + "
              "CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000)",
-    .open = open_session,
-    .close = close_session,
-    .run = run,
-    .ask = ask,
-    .adopt = adopt,
 };

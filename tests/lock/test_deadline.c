@@ -277,6 +277,51 @@ static const struct story_row kept[] = {
     {"once", readable_now, false},
 };
 
+/* ---- while a renewal that makes the lease shorter is under way */
+
+enum { NEW_MS = 400 };
+static int64_t its_states;
+
+static void look_meanwhile(enum script_op op)
+{
+    if (op != OP_RENEW)
+        return;
+    its_states = remaining_ms(0) <= NEW_MS ? its_state(0) : 0;
+    script_pass_ms(NEW_MS);
+    tap_ok(story.keeper ? EVENTUALLY(told_lost == 1) : readable(PATIENCE_MS), "its end is told");
+    its_states = 10 * its_states + its_state(0);
+}
+
+static void renewing(void)
+{
+    watched_holding();
+    script_hook(look_meanwhile);
+}
+
+static void renewing_kept(void)
+{
+    kept_for(LONG_MS, frozen);
+    script_hook(look_meanwhile);
+}
+
+CALL(states_meanwhile, its_states);
+
+static const struct story_row shortened[] = {
+    {.begin = renewing},
+    {"a renewal for less takes as long as the new lease", renews, ROWLOCK_OK, .with = NEW_MS},
+    {"meanwhile HELD, though it is less than the margin, then LOST", states_meanwhile,
+     10 * ROWLOCK_STATE_HELD + ROWLOCK_STATE_LOST},
+    {"nothing remains", remaining_ms, 0},
+    {.begin = renewing},
+    {"a renewal for less was not done", renews, ROWLOCK_EDENIED, ANSWERS(FAILED(RENEW, DENIED)),
+     .with = NEW_MS},
+    {"it is HELD", its_state, ROWLOCK_STATE_HELD},
+    {.begin = renewing_kept},
+    {"a keeper sleeps by now", sleeps_ms, SHORT_MS, .with = SHORT_MS},
+    {"the same beside it", renews, ROWLOCK_OK, .with = NEW_MS},
+    {"HELD, then LOST", states_meanwhile, 10 * ROWLOCK_STATE_HELD + ROWLOCK_STATE_LOST},
+};
+
 int main(void)
 {
     test_states_alone();
@@ -286,5 +331,6 @@ int main(void)
     TELL(descriptors);
     test_fd_after_db();
     TELL(kept);
+    TELL(shortened);
     return tap_done();
 }
