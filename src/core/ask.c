@@ -187,6 +187,9 @@ enum rlk_next rlk_attempted(rowlock_db *db, struct rlk_ask *ask, struct rlk_agai
         log_failure(db, ask, class, call);
     if (next == RLK_END && class != RLK_DONE)
         *result = give_up(db, ask, class, call, again->garbled);
+    /* The server ends a transaction of ours that the next ask would end much later, if ever. */
+    if (next == RLK_END && !rlk_is_up(db) && !db->adopted && !db->port)
+        rlk_disconnect(db, false);
     return next;
 }
 

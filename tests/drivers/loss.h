@@ -68,7 +68,7 @@ struct operation {
         VARIES = 16, /* how many requests it makes depends on the time */
         ALIKE = 32, /* are its requests */
         ONCE = 64, /* not a matter of requests: in one way and mode */
-        CUTS = 128 /* only cuts, on a connection that stands */
+        CUTS = 128 /* only cuts and late answers, on a connection that stands */
     } is;
     int most; /* requests that differ; 0: all do */
 };

@@ -139,7 +139,7 @@ static bool is_wanted(const struct operation *o, enum loss_way way, enum loss_mo
     if (o->is & ONCE)
         return mode == NOT_RECONNECTING && way == REQUEST_SWALLOWED;
     if (o->is & CUTS)
-        return cut && mode != CONNECTING;
+        return (cut && mode != CONNECTING) || (way == ANSWER_LATE && mode == NOT_RECONNECTING);
     if (way == REQUEST_LATE_POOLED)
         return (o->is & POOLS) && strcmp(all.raw->name, "mysql") != 0 && mode != CONNECTING &&
                ((o->is & RECONNECTS) || mode == NOT_RECONNECTING);

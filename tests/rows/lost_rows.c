@@ -316,6 +316,15 @@ static void make_rows(struct loss *l)
                 l->prefix, id);
 }
 
+/* The client does nothing more, and its transaction at the server ends all the same. */
+static bool is_unlocked(const struct loss *l)
+{
+    return raw_int(l->raw, l->session,
+                   "SELECT count(*) - (SELECT count(*) FROM %srows) FROM "
+                   "(SELECT id FROM %srows FOR UPDATE SKIP LOCKED) unlocked",
+                   l->prefix, l->prefix) == 0;
+}
+
 static void lose(struct loss *l)
 {
     const struct trade *trade = trades;
@@ -332,6 +341,7 @@ static void lose(struct loss *l)
     if (trade->claims)
         loss_result(l, d.db, claim(&d), ROWLOCK_OK, "the key is claimed at first");
     d.said = LOSING(l, trade->call(&d));
+    loss_ok(l, EVENTUALLY(is_unlocked(l)), "no row stays locked");
     if (!l->fired || (trade->goes_on && l->mode == RECONNECTING))
         loss_result(l, d.db, d.said, trade->want, "it is done");
     trade->check(&d);
