@@ -12,12 +12,15 @@
 #     has "what holds" TEXT PART      passes when PART is in TEXT
 #     json EXPRESSION [TEXT]          what Perl makes of EXPRESSION, with $d the JSON of TEXT, or of $out
 #     can_do "what holds" COMMAND…    whether COMMAND succeeds; if not, root has failed and others skip
+#     needs PROGRAM "what holds"       whether it is there; if not, that is skipped
 #     until_true COMMAND…             tries again until COMMAND succeeds
 #     pause                           a twentieth of a second
-#     for_each_database FUNCTION      calls it with ROWLOCK_URL set, and $db the database's name
+#     for_each_database FUNCTION…     calls them in turn with ROWLOCK_URL set, and $db the database's name
+#     install_tables                  the first of them, if the others need tables
 #     expire NAME [END]               ends the lease of a lock, in the table of $db
 #     own_servers                     comes first in a script that stops servers
-#     server freeze|thaw|stop|start   the server of $db, if it is a private one
+#     own_server                      whether the server of $db is a private one
+#     server freeze|thaw|stop|start   that server
 #     start_client, say SQL, stop_client   a client of $db that stays connected; say sets $said
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 
@@ -89,6 +92,8 @@ can_do() {
     fi
     return 1
 }
+
+needs() { command -v "$1" >/dev/null || { skip "$(about "$2")" "there is no $1"; return 1; }; }
 
 same() { is "$(about "$1")" "$2" "$3"; }
 holds() { ok "$(about "$1")" "${@:2}"; }
@@ -247,14 +252,16 @@ stop_client() {
 
 # In a subshell of its own: what it finds is read from what it prints.
 test_database() {
-    local tests=$1
+    local part
     work=$TMPDIR/$db
     mkdir -p "$work"
     ROWLOCK_URL=$(private_url "$(url_of "$db")" "cli_$$_")
     export ROWLOCK_URL
-    "$tests"
+    for part in "$@"; do "$part"; done
     echo "# all of $db"
 }
+
+install_tables() { rl install; }
 
 # expire NAME [END]: its lease ended as soon as it was granted, or ends then, in microseconds since 1970.
 expire() { sql_client <<<"UPDATE ${ROWLOCK_URL##*rowlock_prefix=}locks SET expires = ${2:-acquired + 1} WHERE name = '$1';"; }
@@ -273,6 +280,11 @@ own_servers() {
     [ ${#with[@]} = 0 ] || exec "${with[@]}" "$0"
 }
 
+own_server() {
+    local dir=ROWLOCK_TEST_${db^^}_DIR
+    [ -n "${!dir:-}" ]
+}
+
 # server WHAT: freeze, thaw, stop or start the server under test. A started one outlives this test, so
 # it must inherit neither our private folder nor the pipe that our results go through.
 server() {
@@ -282,10 +294,10 @@ server() {
 
 # All databases at the same time, since a test of leases mostly waits. The lines of one stay together.
 for_each_database() {
-    local tests=$1 line last place tested=()
+    local line last place tested=()
     for db in ${ROWLOCK_TEST_BACKENDS:-sqlite postgres mysql}; do
         if [ -n "$(url_of "$db")" ]; then
-            (test_database "$tests") >"$TMPDIR/$db.tap" 2>&1 &
+            (test_database "$@") >"$TMPDIR/$db.tap" 2>&1 &
             tested+=("$db")
         elif [ "${SKIPS_AS_FAILS:-0}" = 1 ]; then
             tap_result 1 "$(about "there is a database to test with")"

@@ -36,6 +36,7 @@ done_in_a_period() {
     every "a shorter period is another one" 0 2 nightly --every 1s
     same "the job that runs under a key of its own has no period" \
         "$("$command" run nightly --once k -- printenv ROWLOCK_PERIOD)" ""
+    race "several hosts at once: it is run once" --every $long
 }
 
 next_period() {
@@ -213,6 +214,8 @@ period() {
 }
 
 zones() {
+    [ "$db" = sqlite ] || return
+    unset ROWLOCK_URL
     local berlin="--every 1d --timezone Europe/Berlin --at"
     period "2026-11-22 18:30:15" "2026-11-22 18:30:00" --every 10m
     period "2026-11-22 18:30:15" "2026-11-22 18:25:00" --every 10m --at 00:05
@@ -294,22 +297,6 @@ zones() {
     is "or none" "$(unset TZ; "$command" run z3 --every 1d --timezone Europe/Berlin -- printenv TZ || echo none)" none
 }
 
-all() {
-    rl install
-    done_in_a_period
-    next_period
-    crossing
-    failing
-    repaired
-    interrupted
-    keys
-    race "several hosts at once: it is run once" --every $long
-    clocks
-    refusals
-    [ "$db" = sqlite ] || return
-    unset ROWLOCK_URL
-    zones
-}
-
-for_each_database all
+for_each_database install_tables done_in_a_period next_period crossing failing repaired interrupted keys \
+    clocks refusals zones
 done_testing

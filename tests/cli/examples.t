@@ -14,7 +14,7 @@ nightly() {
     has "with the reason" "$(<"$work/err")" "nightly: "
 }
 
-adopting() {
+adopting_postgres() {
     # libpq knows nothing of our own parameter.
     local plain=$ROWLOCK_TEST_POSTGRES_URL
     has "adopt_postgres works with its own connection" "$("$programs/adopt_postgres" "$plain")" "working in database "
@@ -23,6 +23,7 @@ adopting() {
     rl break adopted --url "$plain"
     "$programs/adopt_postgres" "host=127.0.0.1 port=1" 2>"$work/err"
     same "it fails without a server" $? 1
+    banking
 }
 
 # bank NAME ARGUMENT…: one transfer; $status, and what it said in $work/NAME.
@@ -189,6 +190,14 @@ documented() {
     shell_block 2 ''
     same "what to do after a restore succeeds" "$status $err" "0 "
     holds "and the copy has an identity of its own" test "$("$command" check | grep -o 'installation .*')" != "$before"
+}
+
+# The programs that need tables of their own.
+with_rows() {
+    [ "$db" != sqlite ] || needs sqlite3 "restock, reprice, parcels" || return
+    restocking
+    repricing
+    sending
 }
 
 restocking() {
@@ -358,6 +367,8 @@ item: vase" parcels send 7
     sql_client <<<"DROP TABLE parcels; DROP TABLE items;"
 }
 
+adopting() { "adopting_$db"; }
+
 adopting_sqlite() {
     local file=$work/adopted.db
     export ROWLOCK_URL=sqlite:$file
@@ -398,30 +409,8 @@ adopting_mysql() {
     same "nothing of it is there" "$(sql_client <<<"SELECT n FROM visits; DROP TABLE visits;")" 1
 }
 
-all() {
-    nightly
-    documented
-    pooled
-    over_a_quorum
-    looping
-    operating
-    handing_over
-    piping
-    paying
-    if [ "$db" = sqlite ] && ! command -v sqlite3 >/dev/null; then
-        skip "$(about "restock, reprice, parcels")" "there is no sqlite3 to make their tables with"
-    else
-        restocking
-        repricing
-        sending
-    fi
-    [ "$db" != sqlite ] || (adopting_sqlite)
-    [ "$db" != mysql ] || (adopting_mysql)
-    [ "$db" != postgres ] || adopting
-    [ "$db" != postgres ] || banking
-}
-
-for_each_database all
+for_each_database nightly documented pooled over_a_quorum looping operating handing_over piping paying \
+    with_rows adopting
 # Its leases run out if the machine stands still. Other builds, such as those with sanitizers, are not put where
 # people find them.
 if [ -n "${ROWLOCK_TEST_LONG:-}" ] && [ -x build/rowlock ]; then

@@ -28,6 +28,8 @@ starts() {
 
 by_cron() {
     local entry
+    mkdir -p "$work/bin"
+    ln -sf "$command" "$work/bin/rowlock"
     section Cron | block >"$work/cron"
     entry=$(grep -v '^[A-Z_]*=' "$work/cron")
     grep '^[A-Z_]*=' "$work/cron" >"$work/variables"
@@ -56,10 +58,7 @@ by_systemd() {
 
 units() {
     local findings
-    if ! command -v systemd-analyze >/dev/null; then
-        skip "the units are as systemd wants them" "no systemd-analyze"
-        return
-    fi
+    needs systemd-analyze "the units are as systemd wants them" || return
     mkdir -p "$TMPDIR/units"
     cp packaging/systemd/* "$TMPDIR/units"
     sed -i "s|^ExecStart=/usr/bin/rowlock|ExecStart=/bin/true|" "$TMPDIR/units/rowlock-sweep.service"
@@ -81,6 +80,7 @@ was_swept() { [ "$(admin -e "SELECT swept > 0 FROM rowlock_meta" $base)" = 1 ]; 
 event() { rl check --json; json '(grep { $_->{item} eq "event" } @{$d->{findings}})[0]{value}'; }
 
 by_event() {
+    [ "$db" = mysql ] && own_server || return
     local ROWLOCK_URL=${ROWLOCK_TEST_MYSQL_URL%/*}/$base recipe
     export ROWLOCK_URL
     recipe=$(section "An event of MySQL or MariaDB" | block sql)
@@ -111,17 +111,6 @@ by_event() {
     drop_event
 }
 
-recipes() {
-    mkdir -p "$work/bin"
-    ln -sf "$command" "$work/bin/rowlock"
-    rl install
-    by_cron
-    by_systemd
-    if [ "$db" = mysql ] && [ -n "${ROWLOCK_TEST_MYSQL_DIR:-}" ]; then
-        by_event
-    fi
-}
-
 units
-for_each_database recipes
+for_each_database install_tables by_cron by_systemd by_event
 done_testing

@@ -154,8 +154,7 @@ watching() {
 
 # The database goes away under a leader.
 outage() {
-    local dir=ROWLOCK_TEST_${db^^}_DIR
-    [ -n "${!dir:-}" ] || return 0
+    own_server || return
     begun "$work/away" lead --ttl 2s away -- sh -c "$stay" "$work/away"
     server stop
     until_true grep -q "back to the queue" "$work/bg.err"
@@ -168,15 +167,5 @@ outage() {
     killed "until it is ended" TERM 143 "$pid"
 }
 
-all() {
-    rl install
-    changes
-    again
-    ended
-    watching
-    unwritable
-    outage
-}
-
-for_each_database all
+for_each_database install_tables changes again ended watching unwritable outage
 done_testing

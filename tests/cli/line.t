@@ -251,18 +251,5 @@ burying() {
     prints "a sweep speaks of tickets, in words, too" 0 ", 0 tickets of dead waiters" sweep
 }
 
-all() {
-    rl install
-    dying
-    sharing
-    counting
-    ordering
-    several
-    cancelling
-    circling
-    waiting
-    burying
-}
-
-for_each_database all
+for_each_database install_tables dying sharing counting ordering several cancelling circling waiting burying
 done_testing

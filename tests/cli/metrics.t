@@ -234,8 +234,7 @@ rules() {
 }
 
 database_away() {
-    local dir=ROWLOCK_TEST_${db^^}_DIR
-    [ -n "${!dir:-}" ] || return 0
+    own_server || return
     server stop
     errs "without the server, metrics say so" 69 "rowlock: " metrics
     figures=$(samples)
@@ -249,16 +248,6 @@ database_away() {
     exits "with the server again" 0 metrics --textfile "$work/textfile/rowlock.prom"
     figures=$(samples "$work/textfile/rowlock.prom")
     figure "it is up again" "rowlock_up gauge 1.0"
-}
-
-one_database() {
-    empty_tables
-    locks
-    files
-    jobs_of_a_host
-    jobs_with_names
-    rules
-    database_away
 }
 
 # Nothing is written where the file was, if the new one cannot be written as a whole.
@@ -397,7 +386,7 @@ no_file() {
     export ROWLOCK_URL
 }
 
-for_each_database one_database
+for_each_database empty_tables locks files jobs_of_a_host jobs_with_names rules database_away
 export ROWLOCK_URL=sqlite:$work/a.db
 rl install
 no_room

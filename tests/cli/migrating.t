@@ -123,6 +123,7 @@ drop_user() {
 }
 
 session_locks() {
+    [ "$db" != sqlite ] || return
     case $db in
         postgres)
             session_lock "pg_advisory_lock(4711)" "pg_try_advisory_lock(4711)" f t
@@ -151,14 +152,6 @@ session_locks() {
     drop_user
 }
 
-migrations() {
-    rl install
-    background_process
-    statuses
-    wrappers
-    [ "$db" = sqlite ] || session_locks
-}
-
 # Each line of the tables names a test, and what it says there.
 named() {
     local file sentence missing=
@@ -172,9 +165,5 @@ named() {
 
 named
 away
-if command -v flock >/dev/null; then
-    for_each_database migrations
-else
-    skip "the traps of flock" "no flock"
-fi
+needs flock "the traps of flock" && for_each_database install_tables background_process statuses wrappers session_locks
 done_testing

@@ -99,10 +99,9 @@ file_locked() {
 
 # A host dies while the database restarts.
 one_fault() {
-    local dir=ROWLOCK_TEST_${db^^}_DIR
     begun_by one
     kill -KILL "$run"
-    if [ -n "${!dir:-}" ]; then
+    if own_server; then
         server stop
         server start
     fi
@@ -110,12 +109,11 @@ one_fault() {
 }
 
 faults() {
-    local dir=ROWLOCK_TEST_${db^^}_DIR
     host_dies
     host_freezes
     if [ "$db" = sqlite ]; then
         file_locked
-    elif [ -n "${!dir:-}" ]; then
+    elif own_server; then
         database_freezes
         database_restarts
     fi

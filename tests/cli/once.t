@@ -27,6 +27,7 @@ done_once() {
     rl run daily -- sh -c "$job" "$work/daily"
     same "without a key, too" "$status $(ran daily)" "0 3"
     holds "the lock is free after all that" free daily
+    race "several at once: it is run once" --once k10
 }
 
 mismatches() {
@@ -170,10 +171,7 @@ content() {
 # While the job runs a DBA takes the table away.
 not_taken_down() {
     local wait_for='echo ran >>"$0"; until [ -e "$0.go" ]; do sleep 0.05; done'
-    if [ "$db" = sqlite ] && ! command -v sqlite3 >/dev/null; then
-        skip "$(about "what cannot be told")" "there is no sqlite3 to take the table away with"
-        return
-    fi
+    [ "$db" != sqlite ] || needs sqlite3 "what cannot be told" || return
     begun "$work/untold" run untold --once k12 --ttl 1h -- sh -c "$wait_for" "$work/untold"
     echo "ALTER TABLE cli_$$_once RENAME TO cli_$$_twice" | sql_client
     touch "$work/untold.go"
@@ -186,10 +184,7 @@ not_taken_down() {
 
 # A claim of a higher token: of a program that uses the library, for example.
 claimed_elsewhere() {
-    if [ "$db" = sqlite ] && ! command -v sqlite3 >/dev/null; then
-        skip "$(about "a claim of another program")" "there is no sqlite3 to make one with"
-        return
-    fi
+    [ "$db" != sqlite ] || needs sqlite3 "a claim of another program" || return
     begin elsewhere k13
     killed "a run is killed" KILL 137 "$pid"
     rl break elsewhere
@@ -217,20 +212,6 @@ sweeping() {
     exits "a length of nothing is not accepted" 64 sweep --once-older-than 0
 }
 
-all() {
-    rl install
-    done_once
-    mismatches
-    scopes
-    failures
-    interruptions
-    lost
-    content
-    not_taken_down
-    claimed_elsewhere
-    race "several at once: it is run once" --once k10
-    sweeping
-}
-
-for_each_database all
+for_each_database install_tables done_once mismatches scopes failures interruptions lost content \
+    not_taken_down claimed_elsewhere sweeping
 done_testing

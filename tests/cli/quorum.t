@@ -161,10 +161,7 @@ replaced_member() {
 # A backup that has the newest mark: docs/QUORUM.md says what to do.
 restored_file() {
     local token
-    if ! command -v sqlite3 >/dev/null; then
-        skip "a restored file" "no sqlite3 to remove its mark with"
-        return
-    fi
+    needs sqlite3 "a restored file" || return
     ROWLOCK_URL=$(files s1 s2 s3)
     rl install && rl quorum-join
     cp "$work/s2.db" "$work/s2.backup"

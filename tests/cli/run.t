@@ -123,6 +123,16 @@ holding() {
     exec 8<&-
 }
 
+begin_staying() {
+    as=lost begin lost --ttl 60s
+    lost=$pid
+    rl break lost
+    as=renewed begin renewed --ttl 60s
+    renewed=$pid
+    as=told start run --stall 10s --ttl 30s told -- sh -c 'for i in $(seq 25); do echo >&"$ROWLOCK_PROGRESS_FD"; sleep 0.5; done; exit 7'
+    told=$pid
+}
+
 # What began first: a lease of 60 s is renewed after a third of it, and the silence of 10 s would have been told.
 staying() {
     ends "a job whose lock was broken is ended" 76 "$lost"
@@ -287,31 +297,6 @@ END
     sql_client <<<"DROP VIEW $meta; DROP SEQUENCE looks_$meta; ALTER TABLE renamed_$meta RENAME TO $meta;"
 }
 
-all() {
-    local lost renewed told
-    rl install
-    as=lost begin lost --ttl 60s
-    lost=$pid
-    rl break lost
-    as=renewed begin renewed --ttl 60s
-    renewed=$pid
-    as=told start run --stall 10s --ttl 30s told -- sh -c 'for i in $(seq 25); do echo >&"$ROWLOCK_PROGRESS_FD"; sleep 0.5; done; exit 7'
-    told=$pid
-    statuses
-    environment
-    files
-    rivals
-    holding
-    losing
-    stalling
-    jumping
-    renaming
-    nested
-    nested_deep
-    nested_owner
-    first_process
-    staying
-}
-
-for_each_database all
+for_each_database install_tables begin_staying statuses environment files rivals holding losing stalling \
+    jumping renaming nested nested_deep nested_owner first_process staying
 done_testing

@@ -100,6 +100,11 @@ dying() {
     holds "nor a core file" test ! -e core
 }
 
+begin_stopping() {
+    as=stopper start run stopper --ttl 60s -- sh -c 'kill -STOP $$; exit 4'
+    stopper=$pid
+}
+
 # The first one began before all other tests.
 stopping() {
     holds "a command that stops is talked about" until_true grep -q "was stopped" "$work/stopper.err"
@@ -159,10 +164,7 @@ typed() {
 
 terminal() {
     local shell job
-    command -v script >/dev/null || {
-        skip "$(about terminal)" "there is no script(1)"
-        return
-    }
+    needs script terminal || return
     typed 'hello\n' "$command" run tty -- sh -c 'echo ready; read line; echo "read: $line"'
     has "the command can read from the terminal" "$out" "read: hello"
     same "and its status is passed on" "$status" 0
@@ -201,18 +203,6 @@ terminal() {
     rl break tty
 }
 
-all() {
-    rl install
-    as=stopper start run stopper --ttl 60s -- sh -c 'kill -STOP $$; exit 4'
-    stopper=$pid
-    waiting
-    any_moment
-    forwarding
-    dying
-    stopping
-    killing
+for_each_database install_tables begin_stopping waiting any_moment forwarding dying stopping killing \
     terminal
-}
-
-for_each_database all
 done_testing

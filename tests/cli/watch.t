@@ -215,8 +215,7 @@ ending() {
 
 # A server that hangs, and one that goes away.
 failing() {
-    local dir=ROWLOCK_TEST_${db^^}_DIR
-    [ -n "${!dir:-}" ] || return 0
+    own_server || return
     open_screen 24 200
     seen "a screen of a server" '^q quit'
     server freeze
@@ -244,13 +243,9 @@ failing() {
 
 tail_is_ok() { [ "$(tail -n 1 "$work/bg.out" | perl -MJSON::PP -ne 'print decode_json($_)->{result}')" = ok ]; }
 
-all() {
-    rl install
-    printing
-    counting
-    if ! command -v script >/dev/null; then
-        skip "$(about screen)" "there is no script(1)"
-    elif "$command" watch --help | grep -q 'not built in'; then
+on_terminal() {
+    needs script screen || return
+    if "$command" watch --help | grep -q 'not built in'; then
         [ "${ROWLOCK_TEST_CURSES:-1}" = 0 ] || skip "$(about screen)" "there is no ncurses"
     else
         screen
@@ -259,5 +254,5 @@ all() {
     fi
 }
 
-for_each_database all
+for_each_database install_tables printing counting on_terminal
 done_testing

@@ -191,12 +191,5 @@ by_hand() {
     same "and locks work" "$status$err" 0
 }
 
-all() {
-    together
-    after_it
-    blocked
-    by_hand
-}
-
-for_each_database all
+for_each_database together after_it blocked by_hand
 done_testing
