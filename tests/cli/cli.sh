@@ -7,7 +7,9 @@
 #     prints "what holds" N PART ARGUMENT…    or on standard output
 #     gives "what holds" N TEXT ARGUMENT…     or that is TEXT, and no more
 #     answers "what holds" N EXPRESSION VALUE ARGUMENT…   or EXPRESSION of its JSON is VALUE; see json below
+#     counts "what holds" N COUNT PATTERN ARGUMENT…     or so many lines of standard output match PATTERN
 #     silent "what holds" N ARGUMENT…         or it says nothing at all
+#     grants "what holds" TOKEN ARGUMENT…     or it exits with 0 and prints a token above TOKEN
 #     refused "what" PART ARGUMENT…   exits with 64, PART, a hint at --help, and nothing on standard output
 #     has "what holds" TEXT PART      passes when PART is in TEXT
 #     json EXPRESSION [TEXT]          what Perl makes of EXPRESSION, with $d the JSON of TEXT, or of $out
@@ -66,7 +68,9 @@ errs() { rl "${@:4}"; given "$1" "$2" "$err" "$3"; }
 prints() { rl "${@:4}"; given "$1" "$2" "$out" "$3"; }
 gives() { rl "${@:4}"; given "$1" "$2" "=$out=" "=$3="; }
 answers() { rl "${@:5}"; given "$1" "$2" "=$(json "$3")=" "=$4="; }
+counts() { rl "${@:5}"; given "$1" "$2" "=$(grep -c -- "$4" <<<"$out")=" "=$3="; }
 silent() { rl "${@:3}"; given "$1" "$2" "=$out$err=" "=="; }
+grants() { rl "${@:3}"; given "$1" 0 "$([ "${out:-0}" -gt "$2" ] && echo above)" above; }
 
 refused() {
     errs "$1 is a usage error, $1 is named" 64 "$2" "${@:3}"
@@ -196,17 +200,18 @@ end() {
     finished "$1"
 }
 
-# ends "what holds" N PID
+# ends "what holds" N PID [PART]: it ends with N, and PART is in what a started one has said on standard error.
 ends() {
     finished "$3"
-    is "$(about "$1")" "$status" "$2"
-    [ "$status" = "$2" ] || tap_note "$(cat "$work/bg.out" "$work/bg.err")"
+    out=$(<"$work/bg.out")
+    err=$(<"$work/bg.err")
+    given "$1" "$2" "$err" "${4:-}"
 }
 
-# killed "what holds" SIGNAL N PID: sends it the signal, and it ends with N.
+# killed "what holds" SIGNAL N PID [PART]: the same after the signal.
 killed() {
     kill -s "$2" "$4"
-    ends "$1" "$3" "$4"
+    ends "$1" "${@:3}"
 }
 
 # A URL with a prefix of its own, so that tests need not care what else is in that database.

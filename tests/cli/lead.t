@@ -7,8 +7,7 @@ own_servers
 # A job that leaves the number of its term, and stays.
 stay='echo "$ROWLOCK_TOKEN" >>"$0"; exec sleep 300'
 
-terms() { grep -c . "$work/$1" 2>/dev/null; }
-has_terms() { [ "$(terms "$1")" -ge "$2" ]; }
+has_terms() { [ "$(ran "$1")" -ge "$2" ]; }
 
 # leads WHO NAME OPTION…: in the background. Sets $pid.
 leads() {
@@ -49,7 +48,7 @@ changes() {
     rl break throne
     until_true has_terms one 3
     has "a leader that loses the lock ends the job" "$(<"$work/one.err")" "the lock was lost; ending the job"
-    same "and leads again later" "$(terms one)" 3
+    same "and leads again later" "$(ran one)" 3
     killed "until it is ended" TERM 143 "$one"
     exits "then there is no leader" 75 leader throne
 }
@@ -100,8 +99,7 @@ ended() {
     for signal in TERM INT; do
         begun "$work/deaf.$signal" lead --grace 200ms deaf -- sh -c 'trap "" TERM INT; sleep 300 & echo $! >"$0"; wait; sleep 300' \
             "$work/deaf.$signal"
-        killed "SIG$signal ends a job that ignores it, after --grace" $signal 137 "$pid"
-        has "which is said" "$(<"$work/bg.err")" "does not end; killing it"
+        killed "SIG$signal ends a job that ignores it, after --grace, which is said" $signal 137 "$pid" "does not end; killing it"
         holds "and its children" until_true gone "$(<"$work/deaf.$signal")"
         exits "and the lock is free" 75 leader deaf
     done

@@ -10,18 +10,16 @@ installing() {
     exits "install succeeds" 0 install
     answers "install is harmless when repeated, and says ok in JSON" 0 '$d->{result}' "ok" install --json
     prints "check is content then, finding by finding" 0 "ok " check
-    exits "check --json is content, too" 0 check --json
-    holds "its verdicts are those three words" test 0 = \
-        "$(json 'scalar grep { $_->{verdict} !~ /^(ok|warning|bad)$/ } @{$d->{findings}}')"
+    answers "check --json is content, too, and has three words for its verdicts" 0 \
+        'scalar grep { $_->{verdict} !~ /^(ok|warning|bad)$/ } @{$d->{findings}}' 0 check --json
     answers "an empty list is an empty array, in JSON" 0 'ref($d) . @$d' "ARRAY0" list --json
 }
 
 single_steps() {
     local token first
     exits "acquire gets a lock" 0 acquire steps --owner me --ttl 100 --note 'a note'
-    token=$out
+    token=$out first=$out
     holds "and prints nothing but its token" grep -Eqx '[1-9][0-9]*' <<<"$token"
-    first=$token
     silent "verify finds the grant standing, and prints nothing" 0 verify steps --owner me --token "$token"
     silent "another is told at once with -n, and silently, for cron's sake" 75 acquire steps -n --owner other
     exits "-E changes that status" 3 acquire steps -n -E 3 --owner other
@@ -29,19 +27,16 @@ single_steps() {
     has "with the note as well" "$err" "a note"
     exits "a wait that is too short ends with the same status" 75 acquire steps -w 0.2 --owner other
     answers "--json tells the holder, with the token in the way" 75 '$d->{result} . $d->{holder}{token}' "busy$token" acquire steps -n --json
-    exits "renew makes the lease last as long as it was granted for" 0 renew steps --owner me --token "$token" --json
-    holds "counted from now on" test "$(json '$d->{remaining_ms}')" -gt 50000
-    holds "and no longer" test "$(json '$d->{remaining_ms}')" -le 100000
+    answers "renew makes the lease last as long as it was granted for, from now on, and no longer" 0 \
+        '$d->{remaining_ms} > 50000 && $d->{remaining_ms} <= 100000' 1 renew steps --owner me --token "$token" --json
     exits "or as long as --ttl says" 0 renew steps --owner me --token "$token" --ttl 1h
-    rl show steps --json
-    holds "which show tells" test "$(json '$d->{grants}[0]{remaining_ms}')" -gt 3000000
-    same "and the renewals are counted" "$(json '$d->{grants}[0]{renewals}')" 2
+    answers "which show tells, and counts the renewals" 0 '($d->{grants}[0]{remaining_ms} > 3000000) . "/$d->{grants}[0]{renewals}"' \
+        1/2 show steps --json
     exits "a stranger renews nothing" 76 renew steps --owner other --token "$token"
     exits "nor does another token" 76 release steps --owner me --token $((token + 1))
     answers "which release says in JSON, too, as lost" 76 '$d->{result}' "lost" release steps --owner other --token "$token" --json
     exits "after all that the grant stands" 0 verify steps --owner me --token "$token"
-    exits "the same owner gets its lock again" 0 acquire steps --owner me
-    holds "with a greater token" test "$out" -gt "$token"
+    grants "the same owner gets its lock again, with a greater token" "$token" acquire steps --owner me
     token=$out
     errs "and the older grant is gone, which is said" 76 "the grant with token $first is gone" verify steps --owner me --token "$first"
     ROWLOCK_OWNER=me ROWLOCK_TOKEN=$token exits "owner and token may come from the environment" 0 release steps
@@ -65,13 +60,11 @@ expiry() {
     rl wait short
     answers "verify calls a lease that ran out lapsed, in JSON" 76 '$d->{result}' "lapsed" verify short --owner me --token "$token" --json
     has "and says that no other client got the lock" "$err" "no other client"
-    exits "list shows it as expired" 0 list
-    has "since when" "$(grep '^short ' <<<"$out")" "expired "
+    counts "list shows since when it is expired" 0 1 '^short .*expired ' list
     errs "renew gets it back, with a warning" 0 "had run out" renew short --owner me --token "$token"
     rl acquire short --owner me --ttl 100ms
     rl wait short
-    exits "an expired lock is taken over at once" 0 acquire short -n --owner next
-    holds "with a greater token" test "$out" -gt "$token"
+    grants "an expired lock is taken over at once, with a greater token" "$token" acquire short -n --owner next
 }
 
 listing() {
@@ -135,8 +128,7 @@ breaking() {
     exits "the old holder finds itself out" 76 renew broken --owner me --token "$token"
     errs "there is nothing left to break, which is said" 1 "it has no holder" break broken
     answers "in JSON, too, as none" 1 '$d->{result}' "none" break broken --json
-    rl acquire broken --owner other
-    holds "the next token is greater than the broken one" test "$out" -gt "$token"
+    grants "the next token is greater than the broken one" "$token" acquire broken --owner other
     answers "break --json tells the grant, with its owner" 0 '$d->{broken}{owner}' "other" break broken --json
 }
 
@@ -151,13 +143,10 @@ raising() {
     exits "a grant that stands goes on" 0 verify raised --owner me --token "$before"
     exits "and can be renewed" 0 renew raised --owner me --token "$before"
     exits "and released" 0 release raised --owner me --token "$before"
-    exits "the next one is granted" 0 acquire raised --owner me
-    holds "above that" test "$out" -gt "$highest"
-    exits "so is one of a new name" 0 acquire raised-new --owner me
-    holds "above it, too" test "$out" -gt "$highest"
-    exits "by a million if not told otherwise, in JSON" 0 raise-tokens --json
-    holds "as JSON" test "$(json '$d->{result} eq "ok" ? $d->{highest} : 0')" -ge $((highest + 1000000))
-    local before
+    grants "the next one is granted above that" "$highest" acquire raised --owner me
+    grants "so is one of a new name" "$highest" acquire raised-new --owner me
+    answers "by a million if not told otherwise, in JSON" 0 "\$d->{result} eq 'ok' && \$d->{highest} >= $highest + 1000000" 1 \
+        raise-tokens --json
     before=$("$command" check | grep -o 'installation .*')
     exits "with a new identity" 0 raise-tokens --new-identity
     holds "the installation has another one" test "$("$command" check | grep -o 'installation .*')" != "$before"
@@ -202,8 +191,7 @@ many() {
         echo "INSERT INTO cli_$$_locks (name, slot, permits, owner, token, request, acquired, expires, ttl, lapsed, renewals, host, pid, program, note) VALUES ('many $i', 0, 0, 'o', $i, 1, 1, 2, 1000, 0, 0, 'h', 1, 'p', '');"
     done)
     printf 'BEGIN;\n%s\nCOMMIT;\n' "$sql" | sql_client >/dev/null
-    exits "a long list" 0 list
-    same "has one heading" "$(grep -c '^NAME' <<<"$out")" 1
+    counts "a long list has one heading" 0 1 '^NAME' list
     same "and a line for each lock" "$(grep -c '^many ' <<<"$out")" 2500
     answers "and in JSON an object" 0 'scalar grep { $_->{name} =~ /^many / } @$d' 2500 list --json
     rl sweep
@@ -296,14 +284,10 @@ SQL
 }
 
 denied() {
-    if [ -n "${ROWLOCK_TEST_POSTGRES_URL:-}" ]; then
-        exits "postgres: a user who may not log in is denied" 77 list \
-            --url "${ROWLOCK_TEST_POSTGRES_URL/:\/\/*@/://no_such_user@}"
-    fi
-    if [ -n "${ROWLOCK_TEST_MYSQL_URL:-}" ]; then
-        exits "mysql: a user who may not log in is denied" 77 list \
-            --url "${ROWLOCK_TEST_MYSQL_URL/:\/\/*@/://no_such_user@}"
-    fi
+    local url
+    for url in ${ROWLOCK_TEST_POSTGRES_URL:-} ${ROWLOCK_TEST_MYSQL_URL:-}; do
+        exits "${url%%:*}: a user who may not log in is denied" 77 list --url "${url/:\/\/*@/://no_such_user@}"
+    done
 }
 
 for_each_database installing single_steps made_up_owner expiry listing sweeping breaking raising names many \

@@ -41,8 +41,8 @@ mismatches() {
     exits "what just fits is not" 0 run daily --once "$(printf '%247s' x)" true
     exits "it needs the lock for itself: no -s" 64 run -s daily --once k0 true
     exits "nor --permits" 64 run --permits 2 daily --once k0 true
-    exits "several locks and a key" 0 run b a --once both -- sh -c '"$0" once list b a --json >"$1"' "$command" "$work/both.json"
-    same "in progress meanwhile" "$(json '$d->[0]{state}' "$(<"$work/both.json")")" "in progress"
+    answers "several locks and a key, in progress meanwhile" 0 '$d->[0]{state}' "in progress" \
+        run b a --once both -- "$command" once list b a --json
     exits "of several locks in another order" 0 run a b --once both -- true
     exits "are once" 0 run a b --once both -- true
 }
@@ -62,14 +62,12 @@ scopes() {
     rl run 1:1 --once "2" -- sh -c "$job" "$work/parts"
     same "no name and key are taken for others" "$(ran parts)" 2
 
-    exits "keys can be listed" 0 once list scope:two
-    holds "those of one lock" test "$(wc -l <<<"$out")" = 2
+    counts "keys can be listed, those of one lock below a heading" 0 2 . once list scope:two
     has "with the lock's name and the state" "$out" "scope:two  done "
     has "and the key" "$out" "one key"
-    exits "or of two" 0 once list "scope one" scope:two --json
-    same "also as JSON" "$(json 'join "|", scalar @$d, map { @$_{qw(name key state)} } @$d')" "1|scope one, scope:two|one key|done"
-    rl once list --json
-    holds "or all there are" test "$(json 'scalar @$d')" -gt 5
+    answers "or of two, also as JSON" 0 'join "|", scalar @$d, map { @$_{qw(name key state)} } @$d' "1|scope one, scope:two|one key|done" \
+        once list "scope one" scope:two --json
+    answers "or all there are" 0 '@$d > 5' 1 once list --json
     answers "of a lock without keys, there are none" 0 'scalar @$d' 0 once list nothing --json
 
     exits "a key can be forgotten" 0 once forget scope:two "one key"
@@ -148,8 +146,8 @@ lost() {
     second=$!
     until_true grep -qz 'ran.ran' "$work/lost"
     touch "$work/lost.go"
-    ends "a run that has lost the lock, and so the key, is told" 76 "$first"
-    has "in words" "$(<"$work/bg.err")" "'k9' was done, but its key is gone: another run may do it as well"
+    ends "a run that has lost the lock, and so the key, is told in words" 76 "$first" \
+        "'k9' was done, but its key is gone: another run may do it as well"
     finished "$second"
     same "the run that has taken it over completes it" "$status $(<"$work/second.err")" "0 "
     errs "a run whose key is forgotten is told by its key" 76 "rowlock: run 'lost': 'k15' was done, but its key is gone" \
@@ -175,8 +173,8 @@ not_taken_down() {
     begun "$work/untold" run untold --once k12 --ttl 1h -- sh -c "$wait_for" "$work/untold"
     echo "ALTER TABLE cli_$$_once RENAME TO cli_$$_twice" | sql_client
     touch "$work/untold.go"
-    ends "that it was done cannot be told: the status says why" 78 "$pid"
-    has "and so do words" "$(<"$work/bg.err")" "'k12' was done, but may not be recorded as done"
+    ends "that it was done cannot be told: the status says why, and so do words" 78 "$pid" \
+        "'k12' was done, but may not be recorded as done"
     echo "ALTER TABLE cli_$$_twice RENAME TO cli_$$_once" | sql_client
     exits "the next run" 0 run -n untold --once k12 -- sh -c "$wait_for" "$work/untold"
     same "does it again" "$(ran untold)" 2
@@ -203,8 +201,7 @@ sweeping() {
     answers "or are never removed" 0 '$d->{once}' 0 sweep --once-older-than never --json
     answers "a dry run removes none" 0 '$d->{once}' 0 sweep --once-older-than 1ms --dry-run --json
     once_ran "so they are known" 0 3 k1 daily
-    rl sweep --once-older-than 1ms --json
-    holds "a sweep tells how many it forgets" test "$(json '$d->{once}')" -gt 5
+    answers "a sweep tells how many it forgets" 0 '$d->{once} > 5' 1 sweep --once-older-than 1ms --json
     once_ran "what is forgotten is done again" 0 4 k1 daily
     # Time: the key must be older than 1 ms by the real clock. More changes nothing.
     sleep 0.05

@@ -56,16 +56,11 @@ ignored() {
 
 # What the command can see of files and streams.
 files() {
-    exits "standard input, output and error are the command's" 0 run io -- sh -c 'cat; echo err >&2'
-    same "error included" "$err" "err"
-    out=$(echo through | "$command" run io cat)
-    same "input included" "$out" "through"
-    out=$("$command" run io -- sh -c 'ls -l /proc/$$/fd; :' | grep -c -- '->')
-    same "no file, pipe or socket of the lock or its keeper is left open in it" "$out" \
-        "$(sh -c 'ls -l /proc/$$/fd; :' | grep -c -- '->')"
-    echo inherited >"$work/file"
-    out=$("$command" run io -- sh -c 'cat <&7' 7<"$work/file")
-    same "but a file that the caller opened for it is" "$out" "inherited"
+    errs "standard error is the command's" 0 "err" run io -- sh -c 'echo err >&2'
+    same "so are standard input and output" "$(echo through | "$command" run io cat)" "through"
+    counts "no file, pipe or socket of the lock or its keeper is left open in it" 0 "$(sh -c 'ls -l /proc/$$/fd; :' | grep -c -- '->')" \
+        '->' run io -- sh -c 'ls -l /proc/$$/fd; :'
+    gives "but a file that the caller opened for it is" 0 "inherited" run io -- sh -c 'cat <&7' 7< <(echo inherited)
     same "no signal is ignored that was not" "$(ignored "$command" run io)" "$(ignored env)"
     "$command" run io -- sh -c '[ ! -e /proc/self/fd/1 ]' >&-
     same "a closed standard output stays closed, and is no error" $? 0
@@ -232,8 +227,8 @@ first_process() {
 
 # A run inside of a run.
 nested() {
-    exits "a run of the same name inside of it is refused" 64 run nest -- "$command" run nest true
-    has "with the reason" "$err" "run 'nest': a run around this command holds it"
+    errs "a run of the same name inside of it is refused, with the reason" 64 "run 'nest': a run around this command holds it" \
+        run nest -- "$command" run nest true
     exits "one of several names, too" 64 run nest "other nest" -- "$command" run third "other nest" -- true
     exits "or under the same owner" 64 run --owner me nest -- "$command" run --owner me nest true
     exits "and one that would wait for a while" 64 run nest -- "$command" run -w 1s nest true
@@ -252,9 +247,8 @@ nested() {
 # Two or more runs around one that asks for a name again. Owners and names look like parts of the list.
 nested_deep() {
     local odd=$'a\nnest) (6e657374:'
-    exits "a run inside of two others is refused the name of the outermost" 64 run nest -- \
-        "$command" run inner -- timeout 60 "$command" run nest true
-    has "with the same reason" "$err" "run 'nest': a run around this command holds it"
+    errs "a run inside of two others is refused the name of the outermost, with the same reason" 64 \
+        "run 'nest': a run around this command holds it" run nest -- "$command" run inner -- timeout 60 "$command" run nest true
     exits "one inside of three, too" 64 run third nest -- "$command" run inner -- \
         "$command" run "$odd" -- timeout 60 "$command" run nest true
     exits "and the name between them" 64 run nest -- \
@@ -269,8 +263,8 @@ nested_deep() {
 
 # The owner of the run around it, and any owner that is said twice, would take the lock over.
 nested_owner() {
-    exits "acquire inside of a run does not take its lock over" 64 run nest -- "$command" acquire nest
-    has "and says why" "$err" "acquire 'nest': a run around this command holds it"
+    errs "acquire inside of a run does not take its lock over, and says why" 64 "acquire 'nest': a run around this command holds it" \
+        run nest -- "$command" acquire nest
     exits "neither does one that does not wait" 64 run nest -- "$command" acquire -n nest
     exits "one with another owner would wait for ever" 64 run nest -- timeout 60 "$command" acquire --owner me nest
     exits "unless it does not wait" 75 run nest -- "$command" acquire -n --owner me nest

@@ -236,8 +236,8 @@ embedded() {
     ok "and it is that very folder" test -f "$XDG_STATE_HOME/rowlock/locks.db"
     XDG_STATE_HOME='' HOME='' errs "without any home the error says what to do, namely to say --url" 69 "--url" list
     XDG_STATE_HOME=$TMPDIR/file exits "a folder that cannot be made is unreachable" 69 run x true
-    exits "--url goes before the command" 78 --url "sqlite:$TMPDIR/other.db" list
-    has "and elsewhere than in the embedded database, install is named" "$err" "install"
+    errs "--url goes before the command, and elsewhere than in the embedded database, install is named" 78 "install" \
+        --url "sqlite:$TMPDIR/other.db" list
     exits "--url goes after it as well" 0 install --url "sqlite:$TMPDIR/other.db"
     exits "and wins over ROWLOCK_URL" 0 list --url "sqlite:$TMPDIR/other.db"
     ROWLOCK_URL="nosuch:thing" exits "an unknown kind of database is refused" 64 list

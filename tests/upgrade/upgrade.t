@@ -89,8 +89,7 @@ together() {
     at=$(lines)
     holds "both lock after it" until_true both_since "$at"
     exits "this release installs, and upgrades" 0 install
-    exits "and changes nothing" 0 upgrade
-    has "which it says" "$out" "There is nothing to do"
+    gives "and changes nothing, which it says" 0 "There is nothing to do." upgrade
     at=$(lines)
     holds "both lock after that" until_true both_since "$at"
     stop_crowd
@@ -128,15 +127,14 @@ after_it() {
     same "as if it had installed them" "$(foreign)" ""
     holds "its usual grant writes the new column" written_alone
     query "UPDATE rowlock_meta SET version = 3, compat = 2"
-    exits "tables that need level 2 are refused by this release" 78 list
-    has "with the reason" "$err" "need a library of level 2, but this one has level 1: upgrade rowlock"
+    errs "tables that need level 2 are refused by this release, with the reason" 78 \
+        "need a library of level 2, but this one has level 1: upgrade rowlock" list
     exits "by install too" 78 install
     exits "and by upgrade" 78 upgrade
     next list
     same "not by the next" "$status" 0
     query "UPDATE rowlock_meta SET version = -7, compat = 1"
-    exits "a version that no rowlock has written is refused" 78 install
-    has "as that" "$err" "of version -7, which no rowlock has written"
+    errs "a version that no rowlock has written is refused as that" 78 "of version -7, which no rowlock has written" install
     query "UPDATE rowlock_meta SET version = 2"
 }
 
