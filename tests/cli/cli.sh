@@ -9,7 +9,7 @@
 #     answers "what holds" N EXPRESSION VALUE ARGUMENT…   or EXPRESSION of its JSON is VALUE; see json below
 #     counts "what holds" N COUNT PATTERN ARGUMENT…     or so many lines of standard output match PATTERN
 #     silent "what holds" N ARGUMENT…         or it says nothing at all
-#     grants "what holds" TOKEN ARGUMENT…     or it exits with 0 and prints a token above TOKEN
+#     gets_above "what holds" TOKEN ARGUMENT…     or it exits with 0 and prints a token above TOKEN
 #     refused "what" PART ARGUMENT…   exits with 64, PART, a hint at --help, and nothing on standard output
 #     has "what holds" TEXT PART      passes when PART is in TEXT
 #     json EXPRESSION [TEXT]          what Perl makes of EXPRESSION, with $d the JSON of TEXT, or of $out
@@ -70,7 +70,7 @@ gives() { rl "${@:4}"; given "$1" "$2" "=$out=" "=$3="; }
 answers() { rl "${@:5}"; given "$1" "$2" "=$(json "$3")=" "=$4="; }
 counts() { rl "${@:5}"; given "$1" "$2" "=$(grep -c -- "$4" <<<"$out")=" "=$3="; }
 silent() { rl "${@:3}"; given "$1" "$2" "=$out$err=" "=="; }
-grants() { rl "${@:3}"; given "$1" 0 "$([ "${out:-0}" -gt "$2" ] && echo above)" above; }
+gets_above() { rl "${@:3}"; given "$1" 0 "$([ "${out:-0}" -gt "$2" ] && echo above)" above; }
 
 refused() {
     errs "$1 is a usage error, $1 is named" 64 "$2" "${@:3}"

@@ -239,7 +239,7 @@ operating() {
     same "operator sweeps" "$status $(rl list --json && grep -c worn <<<"$out")" "0 0"
     gave_err "operator raises the tokens" "0 " operator restored
     rl break taken
-    grants "above all that there were" $((token + 1000000)) acquire taken --owner somebody
+    gets_above "above all that there were" $((token + 1000000)) acquire taken --owner somebody
     rl break taken
     example operator "$ROWLOCK_URL" script
     given "operator prints the script" 0 "$out" "CREATE TABLE"

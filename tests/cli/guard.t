@@ -37,7 +37,7 @@ guarding() {
         run -w 100ms typed true
     errs "also if connecting took longer than the wait" 75 "another transaction is changing it" run -w 1ms typed true
     say "COMMIT"
-    grants "after its end it is, with a greater token" "$token" acquire typed --owner rival -n
+    gets_above "after its end it is, with a greater token" "$token" acquire typed --owner rival -n
     say "BEGIN"
     say "$(guard_sql typed)"
     same "which a stale holder's guard shows" "$said" "$out"

@@ -48,7 +48,7 @@ sharing() {
     let_go writer
     same "and ends" "$status" 7
     exits "acquire shares, too" 0 acquire doc -s --owner one
-    grants "with another, and a token of its own" "$out" acquire doc -s --owner two
+    gets_above "with another, and a token of its own" "$out" acquire doc -s --owner two
 }
 
 counting() {

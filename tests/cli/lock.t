@@ -36,7 +36,7 @@ single_steps() {
     exits "nor does another token" 76 release steps --owner me --token $((token + 1))
     answers "which release says in JSON, too, as lost" 76 '$d->{result}' "lost" release steps --owner other --token "$token" --json
     exits "after all that the grant stands" 0 verify steps --owner me --token "$token"
-    grants "the same owner gets its lock again, with a greater token" "$token" acquire steps --owner me
+    gets_above "the same owner gets its lock again, with a greater token" "$token" acquire steps --owner me
     token=$out
     errs "and the older grant is gone, which is said" 76 "the grant with token $first is gone" verify steps --owner me --token "$first"
     ROWLOCK_OWNER=me ROWLOCK_TOKEN=$token exits "owner and token may come from the environment" 0 release steps
@@ -64,7 +64,7 @@ expiry() {
     errs "renew gets it back, with a warning" 0 "had run out" renew short --owner me --token "$token"
     rl acquire short --owner me --ttl 100ms
     rl wait short
-    grants "an expired lock is taken over at once, with a greater token" "$token" acquire short -n --owner next
+    gets_above "an expired lock is taken over at once, with a greater token" "$token" acquire short -n --owner next
 }
 
 listing() {
@@ -128,7 +128,7 @@ breaking() {
     exits "the old holder finds itself out" 76 renew broken --owner me --token "$token"
     errs "there is nothing left to break, which is said" 1 "it has no holder" break broken
     answers "in JSON, too, as none" 1 '$d->{result}' "none" break broken --json
-    grants "the next token is greater than the broken one" "$token" acquire broken --owner other
+    gets_above "the next token is greater than the broken one" "$token" acquire broken --owner other
     answers "break --json tells the grant, with its owner" 0 '$d->{broken}{owner}' "other" break broken --json
 }
 
@@ -143,8 +143,8 @@ raising() {
     exits "a grant that stands goes on" 0 verify raised --owner me --token "$before"
     exits "and can be renewed" 0 renew raised --owner me --token "$before"
     exits "and released" 0 release raised --owner me --token "$before"
-    grants "the next one is granted above that" "$highest" acquire raised --owner me
-    grants "so is one of a new name" "$highest" acquire raised-new --owner me
+    gets_above "the next one is granted above that" "$highest" acquire raised --owner me
+    gets_above "so is one of a new name" "$highest" acquire raised-new --owner me
     answers "by a million if not told otherwise, in JSON" 0 "\$d->{result} eq 'ok' && \$d->{highest} >= $highest + 1000000" 1 \
         raise-tokens --json
     before=$("$command" check | grep -o 'installation .*')

@@ -146,7 +146,7 @@ replaced_member() {
         quorum-join --replace 2
     exits "and then it is the member" 0 quorum-join
     mv "$work/r3.db" "$work/r3.db.away"
-    grants "then it votes, with a higher token" "$token" run -n x -- sh -c 'echo "$ROWLOCK_TOKEN"'
+    gets_above "then it votes, with a higher token" "$token" run -n x -- sh -c 'echo "$ROWLOCK_TOKEN"'
     mv "$work/r3.db.away" "$work/r3.db"
 }
 
@@ -166,7 +166,7 @@ restored_file() {
     mv "$work/s2.backup" "$work/s2.db"
     exits "a restored file whose mark was removed joins" 0 quorum-join
     mv "$work/s3.db" "$work/s3.away"
-    grants "and votes for a token above those that it has forgotten" "$token" run -n x -- sh -c 'echo "$ROWLOCK_TOKEN"'
+    gets_above "and votes for a token above those that it has forgotten" "$token" run -n x -- sh -c 'echo "$ROWLOCK_TOKEN"'
     mv "$work/s3.away" "$work/s3.db"
 }
 
@@ -342,7 +342,7 @@ restarted() {
     errs "quorum-join needs the other members" 69 "member 1 is away, and is needed for this" quorum-join
     on postgres start
     gives "then it lets them vote again, and says so" 0 "The 3 members vote." quorum-join
-    grants "tokens go on above those from before" "$token" run x -- sh -c 'echo "$ROWLOCK_TOKEN"'
+    gets_above "tokens go on above those from before" "$token" run x -- sh -c 'echo "$ROWLOCK_TOKEN"'
 }
 
 over_servers() {

@@ -26,15 +26,15 @@ judge() {
          $1 == "E" { if ($2 != open) print "end of " $2 " in " open; open = "" }' "$1"
 }
 
-# How many grants of each level there are behind line N.
-counts() { tail -n +"$(($2 + 1))" "$1" | awk '$1 == "B" { n[$3]++ } END { print n[1] + 0, n[2] + 0 }'; }
+# grants_of FILE N: how many of each level there are behind line N.
+grants_of() { tail -n +"$(($2 + 1))" "$1" | awk '$1 == "B" { n[$3]++ } END { print n[1] + 0, n[2] + 0 }'; }
 lines() { wc -l <"$history"; }
 
 # Both levels have had grants behind line N.
 enough=$([ -z "${ROWLOCK_TEST_LONG:-}" ] && echo 5 || echo 20)
 both_since() {
     local one two
-    read -r one two <<<"$(counts "$history" "$1")"
+    read -r one two <<<"$(grants_of "$history" "$1")"
     [ "$one" -ge "$enough" ] && [ "$two" -ge "$enough" ]
 }
 
@@ -164,7 +164,7 @@ blocked() {
     wait "${pids[@]}"
     same "others of both releases go on meanwhile" "$(cat "$work/client.err")" ""
     same "and get each lock that they ask for" "$(grep -c N "$history")" 0
-    read -r one two <<<"$(counts "$history" 0)"
+    read -r one two <<<"$(grants_of "$history" 0)"
     holds "which are some" test "$one" -gt 0 -a "$two" -gt 0
     same "nothing is done yet" "$(query "SELECT version FROM rowlock_meta")" 1
     say COMMIT
