@@ -175,6 +175,13 @@ begun() {
 # ran NAME: how often $job has, which leaves a line each time in a file of the name's.
 ran() { grep -c . "$work/$1" 2>/dev/null; }
 
+# has_run "what holds" N COUNT NAME ARGUMENT…: the command exits with N, and the job has run so often in all.
+has_run() {
+    rl "${@:5}"
+    same "$1" "$status $(ran "$4")" "$2 $3"
+    [ "$status $(ran "$4")" = "$2 $3" ] || tap_note "$out" "$err"
+}
+
 # race "what holds" OPTION…: six runs of that job at once.
 # shellcheck disable=SC2154 # $job is the test's
 race() {

@@ -101,15 +101,12 @@ sweeping() {
     rl sweep
     rl acquire swept-1 --owner me --ttl 100ms
     rl acquire swept-2 --owner me --ttl 100ms
-    rl acquire unswept --owner me --ttl 1h
     rl wait swept-2
     prints "a dry run names what would go, one a line" 0 "would remove 'swept-1'" sweep --dry-run
     answers "and removes nothing, as JSON says" 0 '$d->{dry_run} ? $d->{locks} : "wet"' 2 sweep --dry-run --json
     prints "what expired lately can be spared, so nothing is removed" 0 "removed 0 expired locks" sweep --older-than 1h
     answers "a sweep removes what expired, and names it in JSON" 0 'join " ", map { $_->{name} } @{$d->{removed}}' "swept-1 swept-2" sweep --json
-    prints "a second one finds nothing, as its summary says" 0 "removed 0 expired locks" sweep
     silent "with -q it says nothing, at all" 0 sweep -q
-    answers "a running lease stays" 0 'scalar grep { $_->{name} eq "unswept" } @$d' 1 list --json
     start sweep --every 200ms --json
     rl acquire swept-3 --owner me --ttl 100ms
     holds "--every sweeps again and again" until_true grep -q swept-3 "$work/bg.out"
@@ -125,10 +122,9 @@ breaking() {
     token=$out
     exits "break leaves another token's grant alone" 1 break broken --if-token $((token + 1))
     prints "break takes a grant away, and says whose it was" 0 "took 'broken' from rowlock[" break broken --if-token "$token"
-    exits "the old holder finds itself out" 76 renew broken --owner me --token "$token"
     errs "there is nothing left to break, which is said" 1 "it has no holder" break broken
     answers "in JSON, too, as none" 1 '$d->{result}' "none" break broken --json
-    gets_above "the next token is greater than the broken one" "$token" acquire broken --owner other
+    rl acquire broken --owner other
     answers "break --json tells the grant, with its owner" 0 '$d->{broken}{owner}' "other" break broken --json
 }
 
@@ -137,21 +133,16 @@ raising() {
     local before highest
     rl acquire raised --owner me
     before=$out
-    exits "raise-tokens raises the tokens" 0 raise-tokens --by 1000
+    gets_above "raise-tokens raises the tokens, and prints the highest" $((before + 999)) raise-tokens --by 1000
     highest=$out
-    holds "and prints the highest" test "$highest" -ge $((before + 1000))
-    exits "a grant that stands goes on" 0 verify raised --owner me --token "$before"
-    exits "and can be renewed" 0 renew raised --owner me --token "$before"
-    exits "and released" 0 release raised --owner me --token "$before"
+    exits "a grant that stands can be released" 0 release raised --owner me --token "$before"
     gets_above "the next one is granted above that" "$highest" acquire raised --owner me
-    gets_above "so is one of a new name" "$highest" acquire raised-new --owner me
     answers "by a million if not told otherwise, in JSON" 0 "\$d->{result} eq 'ok' && \$d->{highest} >= $highest + 1000000" 1 \
         raise-tokens --json
     before=$("$command" check | grep -o 'installation .*')
     exits "with a new identity" 0 raise-tokens --new-identity
     holds "the installation has another one" test "$("$command" check | grep -o 'installation .*')" != "$before"
-    rl release raised --owner me --token "$(json '$d->{grants}[0]{token}' "$("$command" show raised --json)")"
-    rl break raised-new
+    rl break raised
 }
 
 names() {
@@ -176,10 +167,7 @@ names() {
     exits "a name of 255 bytes passes" 0 acquire "$name" --owner me
     answers "and is not cut" 0 '$d->{grants}[0]{name}' "$name" show "$name" --json
     errs "a name of 256 bytes is refused, with the reason" 64 "255 bytes" acquire "${name}x" --owner me
-    exits "so is an empty one" 64 acquire "" --owner me
-    exits "and one that is not UTF-8" 64 acquire $'\xff\xfe' --owner me
     exits "an owner of 256 bytes is refused" 64 acquire x --owner "${name}x"
-    exits "and a note of 256 bytes" 64 acquire x --owner me --note "${name}x"
     exits "an error shows a name's line break as text" 76 verify $'a\nb' --owner me --token 1
     same "in one line" "$(wc -l <"$work/err")" 1
 }

@@ -108,8 +108,7 @@ files() {
     echo old >"$dir/rowlock.prom"
     exec 9<"$dir/rowlock.prom"
     silent "a file for the node exporter" 0 metrics --textfile "$dir/rowlock.prom"
-    figures=$(samples "$dir/rowlock.prom")
-    figure "has them" "rowlock_up gauge 1.0"
+    figure_of "$dir/rowlock.prom" "has them" "rowlock_up gauge 1.0"
     same "a reader of the old one reads it to its end" "$(cat <&9)" old
     exec 9<&-
     rm "$dir/rowlock.prom"
@@ -120,10 +119,15 @@ files() {
 
 # job "what holds" N NAME COMMAND…: a run with --metrics. Sets $figures.
 job() {
-    local file
     exits "$1" "$2" run --metrics "$jobs" "${@:3}"
-    file=$jobs/rowlock_$3.prom
-    figures=$([ ! -e "$file" ] || samples "$file")
+    figures=$(samples "$jobs/rowlock_$3.prom")
+    figure "$1: its status" "rowlock_job_exit_code gauge name='$3' $2.0"
+}
+
+# figure_of FILE "what holds" LINE
+figure_of() {
+    figures=$(samples "$1")
+    figure "${@:2}"
 }
 
 jobs_of_a_host() {
@@ -131,22 +135,18 @@ jobs_of_a_host() {
     jobs=$work/jobs
     mkdir -p "$jobs"
     job "a job that succeeds" 0 nightly true
-    figure "its status" "rowlock_job_exit_code gauge name='nightly' 0.0"
     figure "one run" "rowlock_job_runs_total counter name='nightly' 1.0"
     figure "no loss" "rowlock_job_lost_total counter name='nightly' 0.0"
     between "when" "rowlock_job_last_success_timestamp_seconds gauge name='nightly'" 1500000000 9000000000
     success=$(grep last_success <<<"$figures")
     job "one that fails" 3 nightly sh -c 'sleep 0.01; exit 3'
-    figure "its status" "rowlock_job_exit_code gauge name='nightly' 3.0"
     figure "two runs" "rowlock_job_runs_total counter name='nightly' 2.0"
     figure "the last success stays" "$success"
     between "how long" "rowlock_job_duration_seconds gauge name='nightly'" 0.01 3600
     job "one that exits with 76 by itself" 76 nightly sh -c 'exit 76'
     figure "that is no loss" "rowlock_job_lost_total counter name='nightly' 0.0"
     job "one that a signal ends" 143 nightly sh -c 'kill -TERM $$'
-    figure "as a shell shows it" "rowlock_job_exit_code gauge name='nightly' 143.0"
     job "one that is not there" 127 nightly "$work/none"
-    figure "as a shell shows it" "rowlock_job_exit_code gauge name='nightly' 127.0"
     same "others may read the file" "$(stat -c %a "$jobs/rowlock_nightly.prom")" 644
 
     # Time: the loss is found by the next renewal, after a third of the lease. A machine may stand still
@@ -157,8 +157,7 @@ jobs_of_a_host() {
     same "which changes nothing" "$(cat "$jobs/rowlock_nightly.prom")" "$before"
     rl break nightly
     ends "a job whose lock is lost" 76 "$pid"
-    figures=$(samples "$jobs/rowlock_nightly.prom")
-    figure "its status" "rowlock_job_exit_code gauge name='nightly' 76.0"
+    figure_of "$jobs/rowlock_nightly.prom" "its status" "rowlock_job_exit_code gauge name='nightly' 76.0"
     figure "a loss" "rowlock_job_lost_total counter name='nightly' 1.0"
     figure "six runs" "rowlock_job_runs_total counter name='nightly' 6.0"
 
@@ -184,20 +183,16 @@ jobs_with_names() {
     same "each has a file of its own" "$(find "$jobs" -name '*.prom' | wc -l)" 8
     same "in that folder" "$(find "$work" -name '*a*.prom' ! -path "$jobs/*")" ""
     same "a name without danger is the file's" "$(ls "$jobs/rowlock_a_b.prom")" "$jobs/rowlock_a_b.prom"
-    figures=$(samples "$(grep -l 'quo' "$jobs"/*.prom)")
     "$python" -c 'import sys; print("rowlock_job_runs_total counter name=%r 1.0" % sys.argv[1])' "$hostile" >"$work/expected"
-    figure "the label has the whole name" "$(cat "$work/expected")"
+    figure_of "$(grep -l 'quo' "$jobs"/*.prom)" "the label has the whole name" "$(cat "$work/expected")"
     exits "it runs again" 0 run --metrics "$jobs" "$hostile" true
-    figures=$(samples "$(grep -l 'quo' "$jobs"/*.prom)")
-    figure "its counter is read back" "$(sed 's/1.0$/2.0/' "$work/expected")"
-    figures=$(samples "$(grep -l 'two' "$jobs"/*.prom)")
-    figure "two locks are one job" "rowlock_job_runs_total counter name='one\\ntwo' 1.0"
+    figure_of "$(grep -l 'quo' "$jobs"/*.prom)" "its counter is read back" "$(sed 's/1.0$/2.0/' "$work/expected")"
+    figure_of "$(grep -l 'two' "$jobs"/*.prom)" "two locks are one job" "rowlock_job_runs_total counter name='one\\ntwo' 1.0"
     job "a job that has never succeeded" 1 sorry false
     figure "has run" "rowlock_job_runs_total counter name='sorry' 1.0"
     same "and has no time of a success" "$(grep -c last_success <<<"$figures")" 0
     printf 'rowlock_job_last_%s_timestamp_seconds{name="sorry"} 99999999999.000\n' start success >"$jobs/rowlock_sorry.prom"
     job "a file was written while the clock was wrong" 3 sorry sh -c 'exit 3'
-    figure "the status is that of this run" "rowlock_job_exit_code gauge name='sorry' 3.0"
     between "the time is that of this run" "rowlock_job_last_start_timestamp_seconds gauge name='sorry'" 1500000000 9000000000
     same "a success to come is none" "$(grep -c last_success <<<"$figures")" 0
     mkfifo "$jobs/rowlock_pipe.prom"
@@ -241,13 +236,11 @@ database_away() {
     figure "and are down" "rowlock_up gauge 0.0"
     same "and nothing else" "$(wc -l <<<"$figures")" 1
     exits "a file is written all the same" 0 metrics --textfile "$work/textfile/rowlock.prom"
-    figures=$(samples "$work/textfile/rowlock.prom")
-    figure "which tells the alert" "rowlock_up gauge 0.0"
+    figure_of "$work/textfile/rowlock.prom" "which tells the alert" "rowlock_up gauge 0.0"
     same "the reason is said" "$(grep -c "^rowlock: " <<<"$err")" 1
     server start
     exits "with the server again" 0 metrics --textfile "$work/textfile/rowlock.prom"
-    figures=$(samples "$work/textfile/rowlock.prom")
-    figure "it is up again" "rowlock_up gauge 1.0"
+    figure_of "$work/textfile/rowlock.prom" "it is up again" "rowlock_up gauge 1.0"
 }
 
 # Nothing is written where the file was, if the new one cannot be written as a whole.
@@ -265,8 +258,7 @@ no_room() {
     figures=$(samples)
     figure "is down" "rowlock_up gauge 0.0"
     errs "a URL that cannot be" 64 "the URL must begin with" --url bogus:// metrics --textfile "$dir/bogus.prom"
-    figures=$(samples "$dir/bogus.prom")
-    figure "the alert sees it too" "rowlock_up gauge 0.0"
+    figure_of "$dir/bogus.prom" "the alert sees it too" "rowlock_up gauge 0.0"
     rm "$dir/bogus.prom"
     errs "a folder that is not there" 74 "No such file" metrics --textfile "$dir/none/rowlock.prom"
     errs "a folder in the file's place" 74 "not a regular file" metrics --textfile "$dir"
@@ -394,10 +386,7 @@ left_behind
 several_writers
 members
 no_file
-terminal() {
-    rl acquire $'esc\e[31m\u0085\u202e' --owner o
-    prints "what a terminal would obey is escaped" 0 'name="esc\\x1b[31m\\xc2\\x85\\xe2\\x80\\xae"' metrics --match 'esc*'
-    same "and not printed" "$(grep -c $'\e' <<<"$out")" 0
-}
-terminal
+rl acquire $'esc\e[31m\u0085\u202e' --owner o
+prints "what a terminal would obey is escaped" 0 'name="esc\\x1b[31m\\xc2\\x85\\xe2\\x80\\xae"' metrics --match 'esc*'
+same "and not printed" "$(grep -c $'\e' <<<"$out")" 0
 done_testing

@@ -206,8 +206,6 @@ names() {
         exits "a name is taken literally: ${name@Q}" 0 run -n -- "$name" -- sh -c 'printf "%s" "$ROWLOCK_NAME" >"$0"' "$work/name"
         is "and is told to the job: ${name@Q}" "$(<"$work/name")" "$name"
     done
-    exits "a name that is too long is a usage error" 64 run -n "$(printf 'x%.0s' {1..256})" -- true
-    exits "an empty one as well" 64 run -n "" -- true
 }
 
 # The job tells its token and stays until it is told to go.

@@ -8,10 +8,8 @@ build=${ROWLOCK_TEST_BUILD:-build}
 client=$build/tests/upgrade/client
 next_client=$build/level2/tests/upgrade/client
 
-next() { # next ARGUMENT…: the command of the next release; sets what rl sets
-    local command=$build/level2/rowlock
-    rl "$@"
-}
+# next CHECK…: with the command of the next release.
+next() { command=$build/level2/rowlock "$@"; }
 
 query() { # query SQL: of these tables
     local prefix=${ROWLOCK_URL##*rowlock_prefix=}
@@ -82,9 +80,8 @@ together() {
     exits "this release installs" 0 install
     start_crowd
     holds "both releases lock, before the upgrade" until_true both_since 0
-    next upgrade
-    same "upgrade, while they do" "$status$err" 0
-    has "adds the column" "$out" "done: add column"
+    next prints "upgrade, while they do, adds the column" 0 "done: add column" upgrade
+    same "without a word of failure" "$err" ""
     has "and then sets the version" "$out" "done: set version 2"
     at=$(lines)
     holds "both lock after it" until_true both_since "$at"
@@ -122,7 +119,7 @@ after_it() {
     has "check of this release: the tables are of version 2" "$(finding tables)" "ok version 2, compat 1, code 2"
     same "which it calls compatible" "$(finding upgrade)" "ok the tables are newer, and compatible"
     same "and nothing in them foreign" "$(foreign)" ""
-    next check --json
+    next rl check --json
     same "check of the next: upgraded" "$(finding upgrade)" "ok not needed"
     same "as if it had installed them" "$(foreign)" ""
     holds "its usual grant writes the new column" written_alone
@@ -131,8 +128,7 @@ after_it() {
         "need a library of level 2, but this one has level 1: upgrade rowlock" list
     exits "by install too" 78 install
     exits "and by upgrade" 78 upgrade
-    next list
-    same "not by the next" "$status" 0
+    next exits "not by the next" 0 list
     query "UPDATE rowlock_meta SET version = -7, compat = 1"
     errs "a version that no rowlock has written is refused as that" 78 "of version -7, which no rowlock has written" install
     query "UPDATE rowlock_meta SET version = 2"
@@ -152,7 +148,7 @@ blocked() {
     start_client
     say BEGIN
     say "SELECT token FROM rowlock_tokens WHERE name = 'guarded' LIMIT 1 $([ "$db" = mysql ] && echo LOCK IN SHARE MODE || echo FOR SHARE)"
-    command=$build/level2/rowlock start upgrade
+    next start upgrade
     holds "upgrade names the session in its way" until_true says 1
     : >"$history"
     "$client" "$ROWLOCK_URL" mine "$history" 1 2>"$work/client.err" &
@@ -178,15 +174,12 @@ by_hand() {
     ROWLOCK_URL=$(private_url "$(url_of "$db")" "hand_$$_")
     export ROWLOCK_URL
     exits "tables for a DBA" 0 install
-    next upgrade --dry-run
-    has "a dry run says what is to be done" "$out" "to do: set version 2"
+    next prints "a dry run says what is to be done" 0 "to do: set version 2" upgrade --dry-run
     same "and does not do it" "$(query "SELECT version FROM rowlock_meta")" 1
-    next upgrade --sql
+    next rl upgrade --sql
     printf '%s\n' "$out" | sql_client
-    next upgrade
-    same "what --sql prints does it all" "$out" "There is nothing to do."
-    next run by-hand -- true
-    same "and locks work" "$status$err" 0
+    next gives "what --sql prints does it all" 0 "There is nothing to do." upgrade
+    next silent "and locks work" 0 run by-hand -- true
 }
 
 for_each_database together after_it blocked by_hand
