@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The examples work, the documented scripts too, and the demo finds everything as it tells it. On each database.
+# The examples work, the documented scripts and the manual's first example too, and the demo finds everything as it tells
+# it. On each database.
 . "$(dirname "$0")/cli.sh"
 
 programs=${ROWLOCK_TEST_BUILD:-$PWD/build}/examples
@@ -165,7 +166,7 @@ shell_block() {
 documented() {
     local before
     mkdir -p "$work/bin"
-    ln -sf "$command" "$work/bin/rowlock"
+    ln -s "$command" "$work/bin/rowlock"
     printf '#!/bin/sh\nrowlock verify deploy && echo "$0 $ROWLOCK_TOKEN"\n' | tee "$work/build.sh" >"$work/publish.sh"
     chmod +x "$work/build.sh" "$work/publish.sh"
     shell_block 1 ''
@@ -376,8 +377,43 @@ adopting_mysql() {
     same "nothing of it is there" "$(sql_client <<<"SELECT n FROM visits; DROP TABLE visits;")" 1
 }
 
+# block N: lines of that literal block among the examples.
+block() {
+    sed -n '/^\.Sh EXAMPLES/,$p' docs/man/rowlock.1 | sed 's/\\-/-/g' |
+        awk -v wanted="$1" '/^\.Ed/ { on = 0 } on { print } /^\.Bd/ { on = ++n == wanted }'
+}
+
+# typed NAME: the commands on standard input, one by one.
+typed() {
+    local line
+    while read -r line; do
+        (PATH=$work/bin:$PATH && bash -c "$line") >"$work/out" 2>"$work/err" </dev/null
+        status=$?
+        holds "$1: $line" test $status = 0
+        [ $status = 0 ] || tap_note "$(cat "$work/out" "$work/err")"
+    done
+}
+
+# The first example of rowlock(1), for two hosts: each step succeeds, and the job is done once.
+follow() {
+    local host
+    mkdir -p "$work/figures"
+    printf '#!/bin/sh\necho "$ROWLOCK_PERIOD" >>%s\n' "$work/reports" >"$work/bin/report.sh"
+    chmod +x "$work/bin/report.sh"
+    # The servers of tests are not durable, which check calls bad.
+    typed "an operator" < <(block 1 | grep -v '^export\|check$')
+    for host in first second; do
+        typed "the $host host" < <(block 2 | sed -nE "s|/var/lib/prometheus/node-exporter|$work/figures|
+            s/^([^ ]+ +){5}app +//p")
+    done
+    same "there is one report" "$(grep -c 'T02:00:00Z$' "$work/reports")" 1
+    holds "and figures" grep -q '^rowlock_up 1' "$work/figures/rowlock.prom"
+    typed "anybody" < <(block 3)
+    prints "the day is done" 0 'done' once list report
+}
+
 for_each_database install_tables nightly documented pooled over_a_quorum looping operating handing_over piping paying \
-    with_rows adopting
+    with_rows follow adopting
 # Its leases run out if the machine stands still. Other builds, such as those with sanitizers, are not put where
 # people find them.
 if [ -n "${ROWLOCK_TEST_LONG:-}" ] && [ -x build/rowlock ]; then
