@@ -38,7 +38,6 @@ statuses() {
     begun "$work/job" run status -- sh -c 'echo $$ >"$0"; exec sleep 300' "$work/job"
     end "$pid"
     holds "TERM ends the command too" until_true gone "$(cat "$work/job")"
-    exits "and the lock is free" 0 run -n status true
 }
 
 away() {
@@ -84,13 +83,6 @@ cut() {
     esac >/dev/null 2>&1
 }
 
-sessions() {
-    case $db in
-        postgres) sql_client <<<"SELECT count(*) FROM pg_stat_activity WHERE $1" ;;
-        mysql) sql_client <<<"SELECT COUNT(*) FROM information_schema.processlist WHERE $1" ;;
-    esac
-}
-
 # session_lock TAKE TRY NO YES: what another session's TRY answers before the connection is cut, and after.
 session_lock() {
     local id
@@ -109,47 +101,36 @@ session_lock() {
 }
 taken_by_another() { [ "$(sql_client <<<"SELECT $1")" = "$2" ]; }
 
-make_user() {
-    case $db in
-        postgres) echo "CREATE ROLE rowlock_cut_$$ SUPERUSER LOGIN" | sql_client ;;
-        mysql) echo "CREATE USER rowlock_cut_$$@'%'; GRANT ALL ON *.* TO rowlock_cut_$$@'%'" | sql_client ;;
-    esac
-}
-drop_user() {
-    case $db in
-        postgres) echo "DROP ROLE rowlock_cut_$$" | sql_client ;;
-        mysql) echo "DROP USER rowlock_cut_$$@'%'" | sql_client ;;
-    esac
-}
-
 session_locks() {
-    [ "$db" != sqlite ] || return
+    local user=rowlock_cut_$$ make drop sessions of_user url=$ROWLOCK_URL
     case $db in
+        sqlite) return ;;
         postgres)
+            make="CREATE ROLE $user SUPERUSER LOGIN" drop="DROP ROLE $user" sessions=pg_stat_activity of_user="usename = '$user'"
             session_lock "pg_advisory_lock(4711)" "pg_try_advisory_lock(4711)" f t
             same "pg_advisory_lock: ROLLBACK does not release it" "$(sql_client <<<"BEGIN; SELECT pg_try_advisory_lock(4712); ROLLBACK;
                 SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 4712 AND pid = pg_backend_pid();")" "t
 1"
             ;;
         mysql)
+            make="CREATE USER $user; GRANT ALL ON *.* TO $user" drop="DROP USER $user"
+            sessions=information_schema.processlist of_user="user = '$user'"
             same "GET_LOCK: a name is one for all databases" \
                 "$(sql_client <<<"SELECT GET_LOCK('shared', 0); USE information_schema; SELECT IS_FREE_LOCK('shared')")" "1
 0"
             session_lock "GET_LOCK('migrating', 0)" "GET_LOCK('migrating', 0)" 0 1
             ;;
     esac
-    local of_user="usename = 'rowlock_cut_$$'" url=$ROWLOCK_URL
-    [ "$db" = postgres ] || of_user="user = 'rowlock_cut_$$'"
-    make_user
-    ROWLOCK_URL=$(sed -E "s|//[^@/]*@|//rowlock_cut_$$@|" <<<"$url")
+    sql_client <<<"$make"
+    ROWLOCK_URL=$(sed -E "s|//[^@/]*@|//$user@|" <<<"$url")
     begun "$work/kept" run kept -- sh -c 'echo begun >"$0"; until [ -e "$0.go" ]; do sleep 0.05; done' "$work/kept"
-    holds "a holder has connections" test "$(sessions "$of_user")" -gt 0
+    holds "a holder has connections" test "$(sql_client <<<"SELECT count(*) FROM $sessions WHERE $of_user")" -gt 0
     cut "$of_user"
     exits "a holder whose connections are cut keeps its lock" 75 run -n kept true
     touch "$work/kept.go"
     ends "and its job goes through" 0 "$pid"
     ROWLOCK_URL=$url
-    drop_user
+    sql_client <<<"$drop"
 }
 
 # Each line of the tables names a test, and what it says there.
