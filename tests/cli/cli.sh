@@ -50,12 +50,6 @@ rl() {
     err=$(<"$work/err")
 }
 
-exits() {
-    rl "${@:3}"
-    is "$(about "$1")" "$status" "$2"
-    [ "$status" = "$2" ] || tap_note "${*:3}" "$out" "$err"
-}
-
 # given NAME N TEXT PART: the last run exited with N, and PART is in TEXT.
 given() {
     local bad=1
@@ -64,6 +58,7 @@ given() {
     [ $bad = 0 ] || tap_note "exited with $status, not $2, or without '$4':" "$out" "$err"
 }
 
+exits() { rl "${@:3}"; given "$1" "$2" "" ""; }
 errs() { rl "${@:4}"; given "$1" "$2" "$err" "$3"; }
 prints() { rl "${@:4}"; given "$1" "$2" "$out" "$3"; }
 gives() { rl "${@:4}"; given "$1" "$2" "=$out=" "=$3="; }
@@ -113,23 +108,18 @@ json() {
     printf '%s' "$value"
 }
 
-# free NAME, queued NAME [N], renewed NAME [N]: does no client hold it, wait N clients (1) for it, was it renewed more
-# often than that (0)?
+# json_is EXPRESSION VALUE ARGUMENT…: whether EXPRESSION of its JSON is VALUE.
+json_is() { rl "${@:3}" --json; [ "$(json "$1")" = "$2" ]; }
+
+# free NAME, queued NAME [N], renewed NAME [N]: no client holds it, N clients (1) wait, it was renewed more often than N (0).
 free() {
     rl list --names
     ! grep -qxF -- "$1" <<<"$out"
 }
-queued() {
-    rl list --waiters --json
-    [ "$(json "scalar grep { \$_->{name} eq '$1' && !\$_->{expired} } @\$d")" = "${2:-1}" ]
-}
-renewed() {
-    rl show "$1" --json
-    [ "$(json '$d->{grants}[0]{renewals} // 0')" -gt "${2:-0}" ]
-}
+queued() { json_is "scalar grep { \$_->{name} eq '$1' && !\$_->{expired} } @\$d" "${2:-1}" list --waiters; }
+renewed() { json_is "(\$d->{grants}[0]{renewals} // 0) > ${2:-0}" 1 show "$1"; }
 
-# A twentieth of a second, without starting a program. After a read with a limit a shell may ignore SIGINT, so a
-# subshell reads.
+# Starts no program. After a read with a limit a shell may ignore SIGINT, so a subshell reads.
 pause() {
     [ -p "$TMPDIR/never" ] || mkfifo "$TMPDIR/never"
     (read -rt 0.05 <>"$TMPDIR/never") || true
@@ -210,8 +200,8 @@ end() {
 # ends "what holds" N PID [PART]: it ends with N, and PART is in what a started one has said on standard error.
 ends() {
     finished "$3"
-    out=$(<"$work/bg.out")
-    err=$(<"$work/bg.err")
+    out=$(cat "$work/bg.out" 2>&1)
+    err=$(cat "$work/bg.err" 2>&1)
     given "$1" "$2" "$err" "${4:-}"
 }
 
@@ -278,7 +268,7 @@ install_tables() { rl install; }
 # expire NAME [END]: its lease ended as soon as it was granted, or ends then, in microseconds since 1970.
 expire() { sql_client <<<"UPDATE ${ROWLOCK_URL##*rowlock_prefix=}locks SET expires = ${2:-acquired + 1} WHERE name = '$1';"; }
 
-# own_servers: the script runs anew, with servers that it may stop while other tests use the shared ones.
+# The script runs anew, with servers that it may stop while other tests use the shared ones.
 own_servers() {
     local kind with=()
     [ -z "${CLI_OWN_SERVERS:-}" ] || return 0

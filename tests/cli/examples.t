@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# The examples work, the documented scripts and the manual's first example too, and the demo finds everything as it tells
-# it. On each database.
+# The examples, the documented scripts and the manual's first example work, and the demo is true. On each database.
 . "$(dirname "$0")/cli.sh"
 
 programs=${ROWLOCK_TEST_BUILD:-$PWD/build}/examples

@@ -16,10 +16,7 @@ expired() {
     token=$out
     until_true lapsed "$1"
 }
-lapsed() {
-    rl show "$1" --json
-    [ "$(json '$d->{grants}[0]{remaining_ms}')" -lt 0 ]
-}
+lapsed() { json_is '$d->{grants}[0]{remaining_ms} < 0' 1 show "$1"; }
 
 guarding() {
     rl acquire typed --owner me --ttl 30 -n

@@ -71,8 +71,6 @@ units() {
         systemd-analyze security --offline=yes --threshold=20 "$TMPDIR/units/rowlock-sweep.service"
 }
 
-# ---- an event
-
 base=housekeeping_recipe
 admin() { mariadb --no-defaults --socket="$ROWLOCK_TEST_MYSQL_DIR/s.sock" --user=root -N "$@"; }
 drop_event() { admin -e "SET GLOBAL event_scheduler = OFF; DROP DATABASE IF EXISTS $base; DROP USER IF EXISTS sweep@localhost"; }

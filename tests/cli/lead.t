@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# `rowlock lead` and `rowlock leader`: one of several is the leader; the next one takes over when it resigns, loses
-# the lock or dies. On each database.
+# `rowlock lead` and `leader`: the next one leads when the leader resigns, loses the lock or dies. On each database.
 . "$(dirname "$0")/cli.sh"
 own_servers
 
@@ -11,16 +10,12 @@ has_terms() { [ "$(ran "$1")" -ge "$2" ]; }
 
 # leads WHO NAME OPTION…: in the background. Sets $pid.
 leads() {
-    # Time: a loss is found by the next renewal, after a third of the lease. A machine may stand still
-    # for the other two thirds.
+    # Time: the next renewal, after a third of the lease, finds the loss. A machine may stand still for the other two.
     "$command" lead --ttl 15s "${@:2}" -- sh -c "$stay" "$work/$1" 2>"$work/$1.err" </dev/null &
     pid=$!
 }
 
-leader_is() {
-    rl leader "$1" --json
-    [ "$(json '$d->{leader} ? $d->{leader}{note} : "none"')" = "$2" ]
-}
+leader_is() { json_is '$d->{leader} ? $d->{leader}{note} : "none"' "$2" leader "$1"; }
 
 changes() {
     local one other

@@ -1,10 +1,8 @@
 #!/usr/bin/env bash
-# Locks that are shared, counted, or several at once; clients that stand in the queue for them; `wait`. On each
-# database.
+# Locks that are shared, counted, or several at once; their queues; `wait`. On each database.
 . "$(dirname "$0")/cli.sh"
 
-# hold TAG WORD…: `run WORD…` in the background, with a job that says it has begun and stays until it is
-# told to go.
+# hold TAG WORD…: `run WORD…` in the background, with a job that says it has begun and stays until it is told to go.
 stay='echo began >"$0"; while [ ! -e "$0.go" ]; do sleep 0.05; done; exit 7'
 declare -A pids
 hold() {
@@ -20,8 +18,6 @@ let_go() {
     finished "${pids[$1]}"
 }
 
-in_line() { until_true queued "$1" "$2"; }
-
 sharing() {
     hold reader1 -s doc
     began reader1
@@ -33,7 +29,7 @@ sharing() {
     answers "list tells the kind" 0 'join " ", map { $_->{kind} . ($_->{permits} // "-") } @$d' "shared- shared-" list --json
     counts "show tells all holders, and of what kind they are" 0 2 '^kind  *shared$' show doc
     hold writer doc
-    holds "a writer stands in line" in_line doc 1
+    holds "a writer stands in line" until_true queued doc 1
     silent "a client behind the writer does not overtake, though it would share, silently as well" 75 run -n -s doc true
     errs "which -v explains, by the next in the queue" 75 "'doc' goes to sh[" run -n -v -s doc true
     exits "unless it wants to be unfair" 0 run -n -s --unfair doc true
@@ -79,12 +75,6 @@ counting() {
     same "and the one's does not" "$status" 76
 }
 
-# A waiter of a busy machine may renew its ticket late.
-exact_times() {
-    rl list --waiters --json
-    [ "$(json 'my ($w) = grep { $_->{name} eq "queue" } @$d; $w->{since_us} =~ /^\d{16}$/ && $w->{since_at} =~ /Z$/ && $w->{waited_ms} >= 0 && $w->{remaining_ms} > 0 ? 1 : 0')" = 1 ]
-}
-
 ordering() {
     local i all=()
     hold first queue
@@ -92,7 +82,7 @@ ordering() {
     for i in 1 2 3; do
         "$command" run queue -- sh -c 'echo "$1" >>"$0"' "$work/order" $i 2>/dev/null &
         all+=($!)
-        holds "number $i stands in line" in_line queue $i
+        holds "number $i stands in line" until_true queued queue $i
     done
     exits "list --waiters is a table" 0 list --waiters
     same "with these headings" "$(head -n 1 <<<"$out" | tr -s ' ' | sed 's/ $//')" \
@@ -104,7 +94,9 @@ ordering() {
         "$(json 'my @w = grep { $_->{name} eq "queue" } @$d; my @t = map { $_->{ticket} } @w;
             join(" ", map { $_->{position} } @w) . ($t[0] < $t[1] && $t[1] < $t[2] ? " rising" : " not rising")')" "1 2 3 rising"
     same "whose processes are ours" "$(json 'join " ", map { $_->{pid} } grep { $_->{name} eq "queue" } @$d')" "${all[*]}"
-    holds "with exact times" until_true exact_times
+    # A waiter of a busy machine may renew its ticket late.
+    holds "with exact times" until_true json_is 'my ($w) = grep { $_->{name} eq "queue" } @$d; $w->{since_us} =~ /^\d{16}$/ &&
+        $w->{since_at} =~ /Z$/ && $w->{waited_ms} >= 0 && $w->{remaining_ms} > 0' 1 list --waiters
     errs "the holder in the way is told with the queue, and its length" 75 "(3 in the queue)" run -n -v queue true
     let_go first
     wait "${all[@]}"
@@ -135,7 +127,7 @@ several() {
     exits "not even the free one" 0 run -n n1 true
     errs "-v says which is missing, and its holder" 75 "'n2' is held by sh[" run -n -v n1 n2 n4 -- true
     hold more --ttl 60s n1 n2
-    holds "a client waits for several" in_line n2 1
+    holds "a client waits for several" until_true queued n2 1
     # At the moment at which it looks at both it may be in the way.
     holds "holds none of them meanwhile" until_true "$command" run -n n1 true
     let_go some
@@ -162,12 +154,12 @@ cancelling() {
     for words in "run busy true" "run -s busy true" "run free busy -- true" "acquire busy --owner impatient"; do
         # shellcheck disable=SC2086 # they are words
         start $words
-        holds "$words stands in line" in_line busy 1
+        holds "$words stands in line" until_true queued busy 1
         killed "Ctrl-C ends the waiting" INT 130 "$pid"
         holds "and leaves no ticket" queued busy 0
     done
     start run busy true
-    in_line busy 1
+    until_true queued busy 1
     killed "so does SIGTERM" TERM 143 "$pid"
     holds "without a ticket as well" queued busy 0
     exits "nor does a wait leave one that is over" 75 run -w 300ms busy true
@@ -179,7 +171,7 @@ circling() {
     rl acquire knife --owner A
     rl acquire fork --owner B
     start acquire fork --owner A
-    holds "one waits for the other" in_line fork 1
+    holds "one waits for the other" until_true queued fork 1
     errs "the client that would close the circle is told of it, in words" 75 "would never end" acquire knife --owner B
     answers "in JSON, too, by its name" 75 '$d->{result}' "deadlock" acquire knife --owner B --json
     end "$pid"
@@ -219,27 +211,18 @@ dying() {
         began holder
         "$command" run $name -- true 2>/dev/null &
         pid=$!
-        in_line $name 1
+        until_true queued $name 1
         kill -9 $pid
         finished $pid
         let_go holder
     done
 }
 
-sweep_finds_tickets() {
-    rl sweep --json
-    [ "$(json '$d->{waiters}')" -ge 1 ]
-}
-
-none_is_left() {
-    rl sweep
-    rl list --waiters --json
-    [ "$(json 'scalar @$d')" -eq 0 ]
-}
+none_is_left() { rl sweep; json_is 'scalar @$d' 0 list --waiters; }
 
 burying() {
     exits "the lock goes to the next when a dead one's ticket is over" 0 run -w 60 grave true
-    holds "the last ticket of a queue is swept" until_true sweep_finds_tickets
+    holds "the last ticket of a queue is swept" until_true json_is '$d->{waiters} >= 1' 1 sweep
     holds "and in the end none is left" until_true none_is_left
     prints "a sweep speaks of tickets, in words, too" 0 ", 0 tickets of dead waiters" sweep
 }

@@ -23,7 +23,8 @@ measures() {
     same "$1: Prometheus can read it" "$? $(<"$work/err")" "0 "
 }
 
-# figure "what holds" LINE: it is among them.
+# figure "what holds" LINE: it is among them. figure_now: among those of $out.
+figure_now() { figures=$(samples); figure "$@"; }
 figure() { has "$1: $2" $'\n'"$figures"$'\n' $'\n'"$2"$'\n'; }
 
 # between "what holds" PREFIX LEAST MOST: the value of the only line that begins so.
@@ -65,8 +66,7 @@ locks() {
     start run held -- true
     waiter=$pid
     until_true queued held
-    # Time: the smallest unit of the figures is a millisecond. A longer wait makes them larger
-    # only.
+    # Time: the smallest unit of the figures is a millisecond. A longer wait makes them larger only.
     sleep 0.05
     measures "metrics"
     figure "exclusive" "rowlock_locks gauge kind='exclusive' state='held' 2.0"
@@ -149,8 +149,7 @@ jobs_of_a_host() {
     job "one that is not there" 127 nightly "$work/none"
     same "others may read the file" "$(stat -c %a "$jobs/rowlock_nightly.prom")" 644
 
-    # Time: the loss is found by the next renewal, after a third of the lease. A machine may stand still
-    # for the other two thirds.
+    # Time: the next renewal, after a third of the lease, finds the loss. A machine may stand still for the other two.
     begun "$work/begun" run --metrics "$jobs" --ttl 15s nightly -- sh -c 'echo >"$0"; exec sleep 60' "$work/begun"
     before=$(cat "$jobs/rowlock_nightly.prom")
     exits "another run does not get the lock" 75 run --metrics "$jobs" -n nightly true
@@ -232,8 +231,7 @@ database_away() {
     own_server || return
     server stop
     errs "without the server, metrics say so" 69 "rowlock: " metrics
-    figures=$(samples)
-    figure "and are down" "rowlock_up gauge 0.0"
+    figure_now "and are down" "rowlock_up gauge 0.0"
     same "and nothing else" "$(wc -l <<<"$figures")" 1
     exits "a file is written all the same" 0 metrics --textfile "$work/textfile/rowlock.prom"
     figure_of "$work/textfile/rowlock.prom" "which tells the alert" "rowlock_up gauge 0.0"
@@ -255,8 +253,7 @@ no_room() {
     is "the old file stays" "$(cat "$dir/rowlock.prom")" old
     is "and no other" "$(ls -A "$dir")" rowlock.prom
     errs "a database that cannot be" 64 "does not exist" --url sqlite:/no/such/folder/x.db metrics
-    figures=$(samples)
-    figure "is down" "rowlock_up gauge 0.0"
+    figure_now "is down" "rowlock_up gauge 0.0"
     errs "a URL that cannot be" 64 "the URL must begin with" --url bogus:// metrics --textfile "$dir/bogus.prom"
     figure_of "$dir/bogus.prom" "the alert sees it too" "rowlock_up gauge 0.0"
     rm "$dir/bogus.prom"
@@ -362,8 +359,7 @@ members() {
     done
     mv "$at/2.db" "$at/away"
     errs "one of them is away" 78 "member 2" metrics
-    figures=$(samples)
-    figure "it is down" "rowlock_up gauge member='2' 0.0"
+    figure_now "it is down" "rowlock_up gauge member='2' 0.0"
     figure "the others are up" "rowlock_up gauge member='3' 1.0"
     figure "and have the lock" "rowlock_locks gauge kind='exclusive' member='1' state='held' 1.0"
 }
@@ -372,8 +368,7 @@ no_file() {
     unset ROWLOCK_URL
     export XDG_STATE_HOME=$work/no-state
     errs "without any database" 78 "does not exist" metrics
-    figures=$(samples)
-    figure "nothing is up" "rowlock_up gauge 0.0"
+    figure_now "nothing is up" "rowlock_up gauge 0.0"
     ok "and nothing is created" test ! -e "$XDG_STATE_HOME"
     export ROWLOCK_URL
 }

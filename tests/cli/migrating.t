@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# docs/MIGRATING.md: the traps of flock, GET_LOCK and pg_advisory_lock, and what rowlock does in their place. What it
-# names in other tests is there.
+# docs/MIGRATING.md: the traps of flock, GET_LOCK and pg_advisory_lock, and the tests that it names.
 . "$(dirname "$0")/cli.sh"
 
 # A job that says it has begun, with a process in the background that outlives it.
@@ -63,14 +62,11 @@ wrappers() {
     same "a wrapper outside is quiet on the host that does not run" \
         "$(chronically "$command" run -n -E 0 chronic true; echo $?)" 0
     rl break chronic
-    # Time: the loss is found by the next renewal, after a third of the lease. A machine may stand still
-    # for the other two thirds.
+    # Time: the next renewal, after a third of the lease, finds the loss. A machine may stand still for the other two.
     out=$(chronically "$command" run --ttl 15s chronic -- sh -c '"$0" break chronic; sleep 300' "$command")
     same "a wrapper outside passes 76 on" "$?" 76
     has "and tells of a lock that was lost" "$out" "the lock was lost"
 }
-
-# ---- session locks
 
 # cut SESSIONS: ends those of the sessions for which this condition holds.
 cut() {

@@ -83,8 +83,7 @@ database_freezes() {
 database_restarts() {
     begun_by one
     server stop
-    # Time: the hosts mostly find no server meanwhile. What holds after it holds without that,
-    # too.
+    # Time: the hosts mostly find no server meanwhile. What holds after it holds without that, too.
     sleep 1
     server start
     back "a database that restarted"

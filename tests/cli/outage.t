@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# `rowlock run` and its server: one that hangs, restarts, stays away for a while, or that the URL does not fit. On
-# each server.
+# `rowlock run` and a server that hangs, restarts, stays away for a while, or that the URL does not fit. On each server.
 . "$(dirname "$0")/cli.sh"
 own_servers
 

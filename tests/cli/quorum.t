@@ -106,7 +106,6 @@ each_member() {
     mv "$work/2.away" "$work/2.db"
 }
 
-granted_by() { member "$1" rl list --json && [ "$out" != "[]" ]; }
 
 twins() {
     ROWLOCK_URL="sqlite:$work/t1.db sqlite:$work/./t1.db sqlite:$work/t3.db"
@@ -170,13 +169,53 @@ restored_file() {
     mv "$work/s3.away" "$work/s3.db"
 }
 
+marks() {
+    local n
+    for n in 1 2 3; do sqlite3 "$work/j$n.db" "SELECT member, self, mark FROM rowlock_members ORDER BY member"; done
+}
+waits() { grep -q "waiting .* for leases to end" "$work/first"; }
+
+# Like a program that was just paused: it waits for leases, in the queue of each member.
+begin_join() {
+    sqlite3 "$work/j1.db" "DELETE FROM rowlock_members"
+    rl acquire held --ttl 4s --owner holder
+    "$command" quorum-join >"$work/first" 2>&1 </dev/null &
+    first=$!
+    holds "a join has its turn, and waits for a lease to end" until_true waits
+}
+
+# A join is stopped for longer than its tickets last, and another one goes on. The first one must not write what it was
+# about to write: the members would not vote then.
+stalled_join() {
+    local first before n
+    [ -n "${ROWLOCK_TEST_LONG:-}" ] || return
+    ROWLOCK_URL=$(files j1 j2 j3)
+    rl install
+    exits "three files are a quorum" 0 quorum-join
+    begin_join
+    kill -STOP "$first"
+    exits "it is stopped, and another one joins" 0 quorum-join
+    before=$(marks)
+    exits "all members vote then" 0 check
+    kill -CONT "$first"
+    finished "$first"
+    same "the first one goes on, and ends well" "$status" 0
+    same "it has written no marks" "$(marks)" "$before"
+    exits "all members vote" 0 check
+    for n in 1 2 3; do same "it has left no ticket" "$(sqlite3 "$work/j$n.db" "SELECT count(*) FROM rowlock_waiters")" 0; done
+    begin_join
+    kill -KILL "$first"
+    finished "$first"
+    exits "it is killed, and another one joins" 0 quorum-join
+    exits "all members vote once more" 0 check
+}
+
 in_steps() {
     local token
     exits "acquire prints the token" 0 acquire doc --owner me --note 'over three'
     token=$out
     for n in 1 2 3; do
-        ok "member $n gets the grant" until_true granted_by "$n"
-        member $n answers "member $n has the grant" 0 '"$d->[0]{name} $d->[0]{token} $d->[0]{owner}"' "doc $token me" list --json
+        ok "member $n gets the grant" until_true member $n json_is '"$d->[0]{name} $d->[0]{token} $d->[0]{owner}"' "doc $token me" list
     done
     silent "a rival is refused silently" 75 run -n doc true
     errs "which -v explains by its holder" 75 "over three" run -n -v doc true
@@ -231,33 +270,12 @@ jobs() {
     esac
 }
 
-tally='for i in 1 2 3 4 5; do n=$(cat "$0"); sleep 0.0$((RANDOM % 3)); echo $((n + 1)) >"$0"; done; echo "$ROWLOCK_TOKEN" >>"$0.tokens"'
-rivals() {
-    local n pids=()
-    echo 0 >"$work/tally"
-    : >"$work/tally.tokens"
-    for n in 1 2 3 4 5 6 7 8; do
-        "$command" run tally -- bash -c "$tally" "$work/tally" >"$work/rival.$n" 2>&1 </dev/null &
-        pids+=($!)
-    done
-    for n in "${pids[@]}"; do
-        finished "$n"
-        [ "$status" = 0 ] || tap_note "a rival ended with $status: $(cat "$work"/rival.*)"
-    done
-    same "eight rivals work one after the other" "$(<"$work/tally")" 40
-    same "each with a token of its own" "$(sort -n "$work/tally.tokens" | uniq | wc -l)" 8
-    holds "that grow in the order of the grants" sort -n -c "$work/tally.tokens"
-}
-
 over_files() {
     ROWLOCK_URL=$(files 1 2 3)
     in_steps
     names
     jobs
-    rivals
 }
-
-# ---- a PostgreSQL, a MySQL and a file
 
 on() { db=$1 server "$2"; }
 
@@ -309,7 +327,7 @@ two_away() {
 
 # A job writes down the time again and again. Its members go away one after the other.
 tick='while :; do date +%s%6N >"$0.new"; mv "$0.new" "$0"; sleep 0.02; done'
-member_renewed() { member "$1" rl show ending --json && [ "$(json '$d->{grants}[0]{renewals} // 0')" -gt "$2" ]; }
+member_renewed() { member "$1" renewed ending "$2"; }
 expires() {
     member 3 rl show ending --json
     json '$d->{grants}[0]{expires_us}'
@@ -353,7 +371,6 @@ over_servers() {
     in_steps
     names
     jobs
-    rivals
     no_majority
     members_go
     one_away
@@ -368,6 +385,7 @@ if [ -n "${ROWLOCK_TEST_SQLITE_URL:-}" ]; then
     twins
     replaced_member
     restored_file
+    stalled_join
     over_files
     if [ -n "${ROWLOCK_TEST_POSTGRES_DIR:-}" ] && [ -n "${ROWLOCK_TEST_MYSQL_DIR:-}" ]; then
         over_servers

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# `rowlock run`: what its command gets, what becomes of its status, how long the lock is held, and what
-# happens when the lease is lost. Signals are in signals.t. On each database.
+# `rowlock run`: what its command gets, its status, how long it holds the lock, and a lost lease. On each database.
 . "$(dirname "$0")/cli.sh"
 
 # A job that says it has begun, and stays until it is ended.
@@ -46,8 +45,7 @@ environment() {
     same "the table names the command" "$(json '$d->{grants}[0]{program}' "$shown")" "sh"
 }
 
-# ignored COMMAND…: the signals that a process started by COMMAND ignores. The two above 31 are the C
-# library's own.
+# ignored COMMAND…: the signals that COMMAND's process ignores. The two above 31 are the C library's own.
 ignored() {
     local mask
     mask=$("$@" grep SigIgn /proc/self/status | tr -dc '0-9a-f')
@@ -180,8 +178,7 @@ CREATE FUNCTION pg_catalog.clock_timestamp() RETURNS timestamptz LANGUAGE sql VO
 END
     local -x ROWLOCK_URL=$url
     rl install
-    # Time: the jump is found by the next renewal, after a third of the lease. A machine may stand
-    # still for the other two thirds.
+    # Time: the next renewal, after a third of the lease, finds the jump. A machine may stand still for the other two.
     begin jumping --ttl 15s --grace 300ms
     psql -qAtX "$url" -c "UPDATE clock SET ahead = '1 hour'"
     holds "a lease that ran out because the database's clock jumped is told" \
@@ -274,8 +271,7 @@ nested_owner() {
     exits "and so is a shared one" 64 run -s --owner me nest -- "$command" run -s --owner me nest true
 }
 
-# raise-tokens --new-identity between two looks at the tables: a view that changes after the first look stands
-# in for it.
+# A view that changes after the first look stands in for raise-tokens --new-identity between two looks.
 renaming() {
     local meta=cli_$$_meta
     [ "$db" = postgres ] || return 0

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# `rowlock run` and signals: while it waits, while its command runs, on a terminal, and kill -9 itself.
-# On each database.
+# `rowlock run` and signals: while it waits, while its command runs, on a terminal, and kill -9. On each database.
 . "$(dirname "$0")/cli.sh"
 
 # A job that writes down which signals it gets.

@@ -68,8 +68,6 @@ a_look_waits() {
     [ "$said" = 1 ]
 }
 
-# ---------------------------------------------------------------- the screen
-
 # open_screen ROWS COLUMNS OPTION…: watch on a terminal of that size, whose other end is script(1). What it
 # sends is in $work/screen, the keys it gets come from file descriptor 9.
 open_screen() {
