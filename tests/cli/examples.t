@@ -96,14 +96,11 @@ rows=20000
 make_prices() {
     local engine=
     [ "$db" != mysql ] || engine='ENGINE = InnoDB'
-    {
-        echo "DROP TABLE IF EXISTS prices;"
-        echo "CREATE TABLE prices (id INTEGER PRIMARY KEY, price NUMERIC(10, 2) NOT NULL,"
-        echo "    version BIGINT NOT NULL) $engine;"
-        echo "BEGIN; INSERT INTO prices VALUES (0, 100, 1)"
-        seq -f ', (%.0f, 100, 1)' $((rows - 1))
-        echo "; COMMIT;"
-    } | sql_client
+    sql_client <<END
+DROP TABLE IF EXISTS prices;
+CREATE TABLE prices (id INTEGER PRIMARY KEY, price NUMERIC(10, 2) NOT NULL, version BIGINT NOT NULL) $engine;
+INSERT INTO prices VALUES (0, 100, 1) $(seq -f ', (%.0f, 100, 1)' $((rows - 1)));
+END
 }
 
 # Adds 1000 to one row after the other, once to each, and tells at the end to how many.
@@ -193,11 +190,11 @@ with_rows() {
 
 restocking() {
     local items=300
-    {
-        echo "DROP TABLE IF EXISTS items;"
-        echo "CREATE TABLE items (id INTEGER PRIMARY KEY, stock INTEGER NOT NULL, version BIGINT NOT NULL);"
-        echo "INSERT INTO items VALUES (1, 5, 1)$(seq -f ', (%.0f, 5, 1)' 2 $items);"
-    } | sql_client
+    sql_client <<END
+DROP TABLE IF EXISTS items;
+CREATE TABLE items (id INTEGER PRIMARY KEY, stock INTEGER NOT NULL, version BIGINT NOT NULL);
+INSERT INTO items VALUES (1, 5, 1)$(seq -f ', (%.0f, 5, 1)' 2 $items);
+END
     for _ in 1 2 3; do "$programs/restock" "$ROWLOCK_URL" 1 $items >/dev/null 2>>"$work/err" & done
     wait
     same "restock beside itself adds to each item once for each" \

@@ -20,13 +20,10 @@ dba() { ROWLOCK_URL=$whole in_shell "$@"; }
 make_roles() {
     local role
     sql_client <<<"CREATE DATABASE $base;"
-    for role in reader user operator sweeper; do
-        case $db/$role in
-            postgres/*) echo "CREATE ROLE ${base}_$role LOGIN;" ;;
-            mysql/sweeper) echo "CREATE USER ${base}_$role@localhost;" ;;
-            mysql/*) echo "CREATE USER ${base}_$role;" ;;
-        esac
-    done | sql_client
+    case $db in
+        postgres) for role in reader user operator sweeper; do echo "CREATE ROLE ${base}_$role LOGIN;"; done ;;
+        mysql) echo "CREATE USER ${base}_reader, ${base}_user, ${base}_operator, ${base}_sweeper@localhost;" ;;
+    esac | sql_client
 }
 
 grant() { # grant OPTION…

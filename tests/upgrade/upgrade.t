@@ -45,8 +45,6 @@ start_crowd() {
         crowd+=($!)
         "$next_client" "$ROWLOCK_URL" same "$history" 2 2>>"$work/crowd.err" &
         crowd+=($!)
-    done
-    for i in 1 2; do
         come_and_go $i 2>>"$work/crowd.err" &
         crowd+=($!)
     done
