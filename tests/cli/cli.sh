@@ -73,6 +73,15 @@ refused() {
     is "$1 prints nothing on standard output" "$out" ""
 }
 
+# full "what" ARGUMENT…: its output cannot be written.
+full() {
+    timeout $((120 * slow)) "$command" "${@:2}" >/dev/full 2>"$work/err"
+    same "$1 onto a full disk is noticed" $? 74
+    has "$1 onto a full disk says so" "$(<"$work/err")" "write to standard output"
+    timeout $((120 * slow)) "$command" "${@:2}" >&- 2>/dev/null
+    same "$1 with standard output closed is noticed" $? 74
+}
+
 has() {
     local found=1
     case $2 in *"$3"*) found=0 ;; esac

@@ -13,10 +13,8 @@ leave_lock() {
     rl wait "left behind"
 }
 
-locks_left() {
-    rl list --json
-    json 'scalar grep { $_->{name} eq "left behind" } @$d'
-}
+# locks_left "what holds" N
+locks_left() { answers "$1" 0 'scalar grep { $_->{name} eq "left behind" } @$d' "$2" list --json; }
 
 # starts FILE COMMAND: as cron and systemd do, with nothing but the variables of a file.
 starts() {
@@ -38,12 +36,12 @@ by_cron() {
     leave_lock
     starts "$work/variables" "${entry#*  ops  }"
     same "its command says nothing, so that cron sends no mail" "$status $(cat "$work/out" "$work/err")" "0 "
-    same "and sweeps" "$(locks_left)" 0
+    locks_left "and sweeps" 0
     leave_lock
     rl acquire sweeping --owner another --ttl 1h
     starts "$work/variables" "${entry#*  ops  }"
     same "while another host sweeps it ends well" "$status $(cat "$work/out" "$work/err")" "0 "
-    same "and does nothing" "$(locks_left)" 1
+    locks_left "and does nothing" 1
     rl break sweeping
 }
 
@@ -53,7 +51,7 @@ by_systemd() {
     leave_lock
     starts "$work/default" "$(sed -n "s|^ExecStart=/usr/bin/rowlock|$command|p" packaging/systemd/rowlock-sweep.service)"
     same "the command of the service says nothing" "$status $(cat "$work/out" "$work/err")" "0 "
-    same "and sweeps with no more than that line" "$(locks_left)" 0
+    locks_left "and sweeps with no more than that line" 0
 }
 
 units() {
@@ -94,7 +92,7 @@ by_event() {
     leave_lock
     holds "the recipe goes through" admin $base -e "source $work/event.sql"
     holds "the event sweeps" until_true was_swept
-    same "with the rights of its definer" "$(locks_left)" 0
+    locks_left "with the rights of its definer" 0
     same "check knows of it" "$(event)" "rowlock_housekeeping, every 1 second"
     # As a replica has the event of its primary.
     admin $base -e "ALTER DEFINER = sweep@localhost EVENT rowlock_housekeeping DISABLE ON SLAVE"

@@ -117,11 +117,8 @@ ended() {
 
 # The leader does not change meanwhile.
 unwritable() {
-    timeout $((20 * slow)) "$command" leader nobody --watch >/dev/full 2>"$work/full.err"
-    same "--watch onto a full disk ends" $? 74
-    has "and says why" "$(<"$work/full.err")" "write to standard output"
-    timeout $((20 * slow)) "$command" leader nobody --watch --json >&- 2>/dev/null
-    same "as it does with standard output closed" $? 74
+    full "leader --watch" leader nobody --watch
+    full "leader --watch --json" leader nobody --watch --json
 }
 
 seen_lines() { [ "$(wc -l <"$work/seen")" -ge "$1" ]; }

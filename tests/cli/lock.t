@@ -185,15 +185,6 @@ many() {
     rl sweep
 }
 
-# full "what" ARGUMENT…: its output cannot be written.
-full() {
-    "$command" "${@:2}" >/dev/full 2>"$work/err"
-    same "$1 onto a full disk is noticed" $? 74
-    has "$1 onto a full disk says so" "$(<"$work/err")" "write to standard output"
-    "$command" "${@:2}" >&- 2>/dev/null
-    same "$1 with standard output closed is noticed" $? 74
-}
-
 # Its output goes where nothing reads any more, which MariaDB's client library hides from us.
 unread() {
     mkfifo "$work/unread"

@@ -124,9 +124,12 @@ interruptions() {
     errs "and done by it" 64 "rowlock once forget NAME KEY" run -n changed --once k14 -- sh -c "$stay" "$work/changed"
 }
 
-# Jobs that wait for each other's file. The lock is taken from the first, and the second takes over the key.
+# A job that waits for a file.
+wait_for='echo ran >>"$0"; until [ -e "$0.go" ]; do sleep 0.05; done'
+
+# The lock is taken from the first, and the second takes over the key.
 lost() {
-    local first second wait_for='echo ran >>"$0"; until [ -e "$0.go" ]; do sleep 0.05; done'
+    local first second
     start run lost --once k9 --ttl 1h -- sh -c "$wait_for" "$work/lost"
     first=$pid
     until_true test -s "$work/lost"
@@ -155,7 +158,6 @@ content() {
 
 # While the job runs a DBA takes the table away.
 not_taken_down() {
-    local wait_for='echo ran >>"$0"; until [ -e "$0.go" ]; do sleep 0.05; done'
     [ "$db" != sqlite ] || needs sqlite3 "what cannot be told" || return
     begun "$work/untold" run untold --once k12 --ttl 1h -- sh -c "$wait_for" "$work/untold"
     echo "ALTER TABLE cli_$$_once RENAME TO cli_$$_twice" | sql_client

@@ -32,9 +32,9 @@ on_terminal() {
     out=$(PATH=$work/bin:$PATH SHELL=/bin/sh timeout 60 script -qec "$command help $*" /dev/null </dev/null)
 }
 
-# It has the page of run only.
-fake_man() {
+manual() {
     mkdir -p "$work/bin"
+    # It has the page of run only.
     cat >"$work/bin/man" <<'END'
 #!/bin/sh
 case "$*" in
@@ -44,10 +44,6 @@ case "$*" in
 esac
 END
     chmod +x "$work/bin/man"
-}
-
-manual() {
-    fake_man
     on_terminal run
     has "on a terminal, help opens the page of the command with man" "$out" "man was asked for 1 rowlock-run"
     on_terminal

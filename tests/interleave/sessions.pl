@@ -54,25 +54,16 @@ for my $step (qw(acquire release renew guard break raise sweep fold enqueue)) {
 
 sub arguments {
     my ($step, $session, $request) = @_;
-    my $token = "coalesce(nullif(current_setting('rl.token', true), ''), '0')::bigint";
+    my ($token, $ticket) =
+        map { "coalesce(nullif(current_setting('rl.$_', true), ''), '0')::bigint" } qw(token ticket);
     my %value = (
         name => "'n'", permits => 0, owner => "'$session'", request => $request, ttl => 60000000,
-        host => "'h'", pid => 1, program => "'p'", note => "''", ticket => 0, unfair => 'false', slot => 0,
-        token => $token, by => 1000, idle => 0, limit => 100, dry => 'false', older => 0, after => "''",
+        host => "'h'", pid => 1, program => "'p'", note => "''", ticket => $ticket, unfair => 'false',
+        slot => $step eq 'sweep' ? -1 : 0, token => $step eq 'break' ? 'rl_newest()' : $token,
+        by => 1000, idle => 0, limit => 100, dry => 'false', older => 0, after => "''",
         lease => 60000000, wakeup => "''", joins => 'false',
     );
-    $value{ticket} = "coalesce(nullif(current_setting('rl.ticket', true), ''), '0')::bigint";
-    if ($step eq 'break') {
-        $value{token} = 'rl_newest()';
-    } elsif ($step eq 'sweep') {
-        $value{slot} = -1;
-    }
-    my @list;
-    for my $name (@{ $text{$step}{names} }) {
-        die "$step.sql: nothing is known of its parameter '$name'" unless exists $value{$name};
-        push @list, $value{$name};
-    }
-    return join ', ', @list;
+    return join ', ', map { $value{$_} // die "$step.sql: nothing is known of its parameter '$_'" } @{ $text{$step}{names} };
 }
 
 sub step_sql {
