@@ -160,9 +160,8 @@ clocks() {
 }
 
 refusals() {
-    rl run nightly --every $long -- touch "$work/never"
-    same "the period is done for another command too" "$status" 0
-    has "two jobs of one name are noticed: it is said without -v" "$err" "was done before, by another command; nothing is run"
+    errs "the period is done for another command too: two jobs of one name are noticed, and it is said without -v" 0 \
+        "was done before, by another command; nothing is run" run nightly --every $long -- touch "$work/never"
     has "with what to do" "$err" "if these are two jobs, give each its name"
     holds "and not run" test ! -e "$work/never"
     exits "--every and --once exclude each other" 64 run x --every 1h --once k true

@@ -55,8 +55,7 @@ banking() {
     bank first
     same "bank_postgres moves money" "$status $(tail -n 1 "$work/first")" "0 committed"
     bank_paused guarded
-    same "paused beyond its lease it fails" "$status" 1
-    has "with the guard's reason" "$(<"$work/guarded")" "has been granted again"
+    given "paused beyond its lease it fails with the guard's reason" 1 "$(<"$work/guarded")" "has been granted again"
     bank second
     same "and has written nothing" "$(cents_of_a second)" $(($(cents_of_a first) - 1000))
     bank_paused careless --no-guard

@@ -115,15 +115,12 @@ ended() {
     exits "there is no lead without a wait" 64 lead -n a -- true
 }
 
-# The leader does not change meanwhile.
-unwritable() {
-    full "leader --watch" leader nobody --watch
-    full "leader --watch --json" leader nobody --watch --json
-}
-
 seen_lines() { [ "$(wc -l <"$work/seen")" -ge "$1" ]; }
 
 watching() {
+    # Their leader does not change.
+    full "leader --watch" leader nobody --watch
+    full "leader --watch --json" leader nobody --watch --json
     "$command" leader seen --watch --interval 50ms >"$work/seen" 2>"$work/seen.err" </dev/null &
     local watcher=$!
     until_true grep -qx -- - "$work/seen"
@@ -157,5 +154,5 @@ outage() {
     killed "until it is ended" TERM 143 "$pid"
 }
 
-for_each_database install_tables changes again ended watching unwritable outage
+for_each_database install_tables changes again ended watching outage
 done_testing

@@ -134,8 +134,7 @@ several() {
     began more
     holds "until all are free" test -s "$work/more"
     rl break n2
-    finished "${pids[more]}"
-    same "a job that has lost one of several is ended" "$status" 76
+    ends "a job that has lost one of several is ended" 76 "${pids[more]}"
     has "with the reason" "$(cat "$work/more.err")" "the lock 'n2' was lost"
     exits "and the others are given back" 0 run -n n1 true
     errs "one of several that is found lost at the end is 76, by its name" 76 "run 'n2': the lock was lost" \

@@ -103,8 +103,7 @@ patience() {
     server start
     for who in first queue look; do
         [ $who != queue ] || rl release outage --owner holder --token "$token"
-        finished "${pids[$who]}"
-        same "the server comes back, and the wait has not ended ($who)" "$status" 0
+        ends "the server comes back, and the wait has not ended ($who)" 0 "${pids[$who]}"
         same "two lines are said in all ($who)" "$(grep -c . "$work/$who.err")" 2
     done
     same "both jobs have run" "$(cat "$work/queue.out" "$work/first.out")" "$(printf 'ran\nran')"
@@ -127,14 +126,13 @@ make_certificate() {
 }
 
 certificates_postgres() {
-    local settings="ssl ssl_cert_file ssl_key_file" setting
     sql_client <<<"ALTER SYSTEM SET ssl_cert_file = '$dir/good.crt'; ALTER SYSTEM SET ssl_key_file = '$dir/good.key';
         ALTER SYSTEM SET ssl = on; SELECT pg_reload_conf();" >/dev/null
     until_true "$command" list --url "$ROWLOCK_URL&sslmode=require"
     no_wait "so is one whose certificate cannot be verified" 78 "sslmode=verify-full&sslrootcert=$dir/other.crt"
     exits "but one whose certificate can be" 0 run --url "$ROWLOCK_URL&sslmode=verify-full&sslrootcert=$dir/good.crt" fault true
-    for setting in $settings; do echo "ALTER SYSTEM RESET $setting;"; done | sql_client
-    sql_client <<<"SELECT pg_reload_conf();" >/dev/null
+    sql_client <<<"ALTER SYSTEM RESET ssl; ALTER SYSTEM RESET ssl_cert_file; ALTER SYSTEM RESET ssl_key_file;
+        SELECT pg_reload_conf();" >/dev/null
 }
 
 certificates_mysql() {

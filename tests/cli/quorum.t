@@ -198,8 +198,7 @@ stalled_join() {
     before=$(marks)
     exits "all members vote then" 0 check
     kill -CONT "$first"
-    finished "$first"
-    same "the first one goes on, and ends well" "$status" 0
+    ends "the first one goes on, and ends well" 0 "$first"
     same "it has written no marks" "$(marks)" "$before"
     exits "all members vote" 0 check
     for n in 1 2 3; do same "it has left no ticket" "$(sqlite3 "$work/j$n.db" "SELECT count(*) FROM rowlock_waiters")" 0; done
@@ -259,8 +258,7 @@ jobs() {
     holds "a rival can wait in the queue" until_true sh -c "'$command' list --waiters | grep -q work"
     touch "$work/job.go"
     ends "the job ends with its own status" 7 "$pid"
-    finished "$next"
-    same "the rival is next" "$status" 0
+    ends "the rival is next" 0 "$next"
     holds "with a higher token" test "$(<"$work/next")" -gt "$(<"$work/job")"
     exits "a job may hold another lock inside" 0 run outer -- "$command" run inner -- true
     exits "but does not wait for its own" 64 run outer -- "$command" run outer -- true

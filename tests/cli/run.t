@@ -78,8 +78,7 @@ rivals() {
     holds "a waiter does not run" test ! -e "$work/second"
     kill "$(cat "$sign.child")"
     ends "the first ends" 0 "$pid"
-    finished $i
-    same "and the other runs" "$status" 0
+    ends "and the other runs" 0 $i
     holds "its command" test -e "$work/second"
 
     echo 0 >"$work/counter"

@@ -161,8 +161,7 @@ terminal() {
     local shell job
     needs script terminal || return
     typed 'hello\n' "$command" run tty -- sh -c 'echo ready; read line; echo "read: $line"'
-    has "the command can read from the terminal" "$out" "read: hello"
-    same "and its status is passed on" "$status" 0
+    given "the command can read from the terminal, and its status is passed on" 0 "$out" "read: hello"
     # A shell that has just forked, and gets the signal before its child is there, waits for the child.
     typed '\003' "$command" run tty -- sh -c 'echo ready; exec sleep 300'
     same "Ctrl-C ends it" "$status" 130
@@ -174,8 +173,7 @@ terminal() {
     job='$SIG{INT} = sub { print "interrupted\n"; exit 5 }; print "ready\n"; sleep 1 while 1'
     typed '\032\003' "$command" run tty -- perl -e "\$| = 1; $job"
     has "Ctrl-Z does not suspend it" "$out" "not suspended"
-    has "it goes on and can be interrupted" "$out" "interrupted"
-    same "with its own status" "$status" 5
+    given "it goes on and can be interrupted, with its own status" 5 "$out" "interrupted"
     typed 'typed\n' sh -c '"$0" run tty true; echo ready; read line; echo "read: $line"' "$command"
     has "afterwards the terminal is the caller's again" "$out" "read: typed"
     # Time: the run is mostly stopped by then. One that fg finds earlier reads all the same.
@@ -189,8 +187,7 @@ terminal() {
         has "in one line" "$out" "its lease lasts"
     done
     typed '\003' "$command" run tty true
-    has "on a terminal the waiting is explained" "$out" "'tty' is held by rowlock["
-    same "Ctrl-C ends the waiting" "$status" 130
+    given "on a terminal the waiting is explained, and Ctrl-C ends it" 130 "$out" "'tty' is held by rowlock["
     for shell in sh bash; do
         typed '\003' $shell -c '"$0" run tty true; echo next line' "$command"
         same "and the script that called it ($shell)" "${out/next line/}" "$out"
