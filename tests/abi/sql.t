@@ -2,33 +2,23 @@
 # The three dialects in sql/ have the same steps, each under its own name.
 . "$(dirname "$0")/../lib/tap.sh"
 
-# Examples of GRANT are for people, and SQLite has no GRANT. A few steps are one dialect's alone: sql/README.md.
-steps() { (cd "sql/$1" && printf '%s\n' *.sql */*.sql | grep -vE '(/|^)(grants|rowlock_[a-z0-9_]+|await|wake|listen|look|routines|events|may_remake|remake|blockers|still_held|sweep|sweep_quiet|sweep_end|sweep_keys|acquire_met|acquire_usual|renew_usual|renew_all_usual|acquire_all|[a-z_]+_many|once_prove|row_lock|rows_(update|insert|remove|read|find|marked))\.sql$'); }
-
-ok "there are statements" test -n "$(steps postgres)"
-is "mysql has the steps of postgres" "$(steps mysql)" "$(steps postgres)"
-is "sqlite has the steps of postgres" "$(steps sqlite)" "$(steps postgres)"
-is "await is a statement on mysql alone" "$(echo sql/*/queue/await.sql)" sql/mysql/queue/await.sql
-is "postgres wakes in its functions" "$(echo sql/*/queue/wake.sql)" "sql/mysql/queue/wake.sql sql/sqlite/queue/wake.sql"
-is "acquire_all is one on the servers" "$(echo sql/*/lock/acquire_all.sql)" "sql/mysql/lock/acquire_all.sql sql/postgres/lock/acquire_all.sql"
-is "once_prove is a statement on postgres alone" "$(echo sql/*/once/once_prove.sql)" sql/postgres/once/once_prove.sql
-is "routines are listed on mysql alone" "$(echo sql/*/admin/routines.sql)" sql/mysql/admin/routines.sql
-is "so are events" "$(echo sql/*/admin/events.sql)" sql/mysql/admin/events.sql
-is "the right to make them is asked there too" "$(echo sql/*/upgrade/may_remake.sql)" sql/mysql/upgrade/may_remake.sql
-is "routines are made again on the servers" "$(echo sql/*/upgrade/remake.sql)" "sql/mysql/upgrade/remake.sql sql/postgres/upgrade/remake.sql"
-is "which tell what session is in the way" "$(echo sql/*/upgrade/blockers.sql)" "sql/mysql/upgrade/blockers.sql sql/postgres/upgrade/blockers.sql"
-is "row_lock is a statement on sqlite alone" "$(echo sql/*/rows/row_lock.sql)" sql/sqlite/rows/row_lock.sql
-is "rows_marked is a statement on mysql alone" "$(echo sql/*/rows/rows_marked.sql)" sql/mysql/rows/rows_marked.sql
-is "look is a statement on sqlite alone" "$(echo sql/*/lock/look.sql)" sql/sqlite/lock/look.sql
-is "still_held is a statement on mysql and sqlite" "$(echo sql/*/lock/still_held.sql)" "sql/mysql/lock/still_held.sql sql/sqlite/lock/still_held.sql"
-is "renewals by one UPDATE are on mysql alone" "$(echo sql/*/lock/renew*_usual.sql)" "sql/mysql/lock/renew_all_usual.sql sql/mysql/lock/renew_usual.sql"
-is "a batch of a sweep is one statement where DELETE answers rows" "$(echo sql/*/admin/sweep.sql)" "sql/postgres/admin/sweep.sql sql/sqlite/admin/sweep.sql"
-is "with a text that does not" "$(echo sql/*/admin/sweep_quiet.sql)" "sql/postgres/admin/sweep_quiet.sql sql/sqlite/admin/sweep_quiet.sql"
-is "on sqlite its end is asked before" "$(echo sql/*/admin/sweep_end.sql)" sql/sqlite/admin/sweep_end.sql
-is "mysql deletes by the keys that were read" "$(echo sql/*/admin/sweep_keys.sql)" sql/mysql/admin/sweep_keys.sql
-for step in rows_update rows_insert rows_remove rows_read rows_find; do
-    is "$step is one on the servers" "$(echo sql/*/rows/$step.sql)" "sql/mysql/rows/$step.sql sql/postgres/rows/$step.sql"
-done
+# only DIALECT…: the steps of these dialects and of no other. Routines and examples of GRANT are no steps.
+only() {
+    (cd sql && printf '%s\n' {postgres,mysql,sqlite}/{,*/}*.sql) | grep -vE '/(grants|rowlock_[a-z0-9_]+)\.sql$' |
+        awk -F / -v wanted=" $*" '{ file = substr($0, length($1) + 2); have[file] = have[file] " " $1 }
+            END { for (file in have) if (have[file] == wanted) { sub(/.*\//, "", file); sub(/\.sql/, "", file); print file } }' |
+        sort | xargs
+}
+# sql/README.md says what the other dialects do instead.
+ok "there are steps of all dialects" test -n "$(only postgres mysql sqlite)"
+is "the steps of postgres alone" "$(only postgres)" "acquire_met acquire_usual acquire_usual_many listen once_prove"
+is "the steps of mysql alone" "$(only mysql)" \
+    "await events may_remake renew_all_usual renew_usual routines rows_marked still_held_many sweep_keys"
+is "the steps of sqlite alone" "$(only sqlite)" "look row_lock sweep_end"
+is "the steps of the servers" "$(only postgres mysql)" \
+    "acquire_all acquire_many blockers enqueue_many release_many remake renew_many rows_find rows_insert rows_read rows_remove rows_update"
+is "the steps of mysql and sqlite" "$(only mysql sqlite)" "still_held wake"
+is "the steps of postgres and sqlite" "$(only postgres sqlite)" "sweep sweep_quiet"
 
 # The first line that is no comment is what a DBA sees in the process list.
 unnamed=$(awk 'function told() { if (before !~ /\/(grants|clock|tables|rowlock_[a-z0-9_]*)\.sql$/ && !named) print before }

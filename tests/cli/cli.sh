@@ -7,17 +7,22 @@
 #     prints "what holds" N PART ARGUMENT…    or on standard output
 #     gives "what holds" N TEXT ARGUMENT…     or that is TEXT, and no more
 #     answers "what holds" N EXPRESSION VALUE ARGUMENT…   or EXPRESSION of its JSON is VALUE; see json below
+#     counts "what holds" N COUNT PATTERN ARGUMENT…     or so many lines of standard output match PATTERN
 #     silent "what holds" N ARGUMENT…         or it says nothing at all
+#     gets_above "what holds" TOKEN ARGUMENT…     or it exits with 0 and prints a token above TOKEN
 #     refused "what" PART ARGUMENT…   exits with 64, PART, a hint at --help, and nothing on standard output
 #     has "what holds" TEXT PART      passes when PART is in TEXT
 #     json EXPRESSION [TEXT]          what Perl makes of EXPRESSION, with $d the JSON of TEXT, or of $out
 #     can_do "what holds" COMMAND…    whether COMMAND succeeds; if not, root has failed and others skip
+#     needs PROGRAM "what holds"       whether it is there; if not, that is skipped
 #     until_true COMMAND…             tries again until COMMAND succeeds
 #     pause                           a twentieth of a second
-#     for_each_database FUNCTION      calls it with ROWLOCK_URL set, and $db the database's name
+#     for_each_database FUNCTION…     calls them in turn with ROWLOCK_URL set, and $db the database's name
+#     install_tables                  the first of them, if the others need tables
 #     expire NAME [END]               ends the lease of a lock, in the table of $db
 #     own_servers                     comes first in a script that stops servers
-#     server freeze|thaw|stop|start   the server of $db, if it is a private one
+#     own_server                      whether the server of $db is a private one
+#     server freeze|thaw|stop|start   that server
 #     start_client, say SQL, stop_client   a client of $db that stays connected; say sets $said
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 
@@ -45,12 +50,6 @@ rl() {
     err=$(<"$work/err")
 }
 
-exits() {
-    rl "${@:3}"
-    is "$(about "$1")" "$status" "$2"
-    [ "$status" = "$2" ] || tap_note "${*:3}" "$out" "$err"
-}
-
 # given NAME N TEXT PART: the last run exited with N, and PART is in TEXT.
 given() {
     local bad=1
@@ -59,16 +58,28 @@ given() {
     [ $bad = 0 ] || tap_note "exited with $status, not $2, or without '$4':" "$out" "$err"
 }
 
+exits() { rl "${@:3}"; given "$1" "$2" "" ""; }
 errs() { rl "${@:4}"; given "$1" "$2" "$err" "$3"; }
 prints() { rl "${@:4}"; given "$1" "$2" "$out" "$3"; }
 gives() { rl "${@:4}"; given "$1" "$2" "=$out=" "=$3="; }
 answers() { rl "${@:5}"; given "$1" "$2" "=$(json "$3")=" "=$4="; }
+counts() { rl "${@:5}"; given "$1" "$2" "=$(grep -c -- "$4" <<<"$out")=" "=$3="; }
 silent() { rl "${@:3}"; given "$1" "$2" "=$out$err=" "=="; }
+gets_above() { rl "${@:3}"; given "$1" 0 "$([ "${out:-0}" -gt "$2" ] && echo above)" above; }
 
 refused() {
     errs "$1 is a usage error, $1 is named" 64 "$2" "${@:3}"
     has "$1 comes with a hint at --help" "$err" "--help"
     is "$1 prints nothing on standard output" "$out" ""
+}
+
+# full "what" ARGUMENT…: its output cannot be written.
+full() {
+    timeout $((120 * slow)) "$command" "${@:2}" >/dev/full 2>"$work/err"
+    same "$1 onto a full disk is noticed" $? 74
+    has "$1 onto a full disk says so" "$(<"$work/err")" "write to standard output"
+    timeout $((120 * slow)) "$command" "${@:2}" >&- 2>/dev/null
+    same "$1 with standard output closed is noticed" $? 74
 }
 
 has() {
@@ -90,6 +101,8 @@ can_do() {
     return 1
 }
 
+needs() { command -v "$1" >/dev/null || { skip "$(about "$2")" "there is no $1"; return 1; }; }
+
 same() { is "$(about "$1")" "$2" "$3"; }
 holds() { ok "$(about "$1")" "${@:2}"; }
 
@@ -104,23 +117,18 @@ json() {
     printf '%s' "$value"
 }
 
-# free NAME, queued NAME [N], renewed NAME [N]: does no client hold it, wait N clients (1) for it, was it renewed more
-# often than that (0)?
+# json_is EXPRESSION VALUE ARGUMENT…: whether EXPRESSION of its JSON is VALUE.
+json_is() { rl "${@:3}" --json; [ "$(json "$1")" = "$2" ]; }
+
+# free NAME, queued NAME [N], renewed NAME [N]: no client holds it, N clients (1) wait, it was renewed more often than N (0).
 free() {
     rl list --names
     ! grep -qxF -- "$1" <<<"$out"
 }
-queued() {
-    rl list --waiters --json
-    [ "$(json "scalar grep { \$_->{name} eq '$1' && !\$_->{expired} } @\$d")" = "${2:-1}" ]
-}
-renewed() {
-    rl show "$1" --json
-    [ "$(json '$d->{grants}[0]{renewals} // 0')" -gt "${2:-0}" ]
-}
+queued() { json_is "scalar grep { \$_->{name} eq '$1' && !\$_->{expired} } @\$d" "${2:-1}" list --waiters; }
+renewed() { json_is "(\$d->{grants}[0]{renewals} // 0) > ${2:-0}" 1 show "$1"; }
 
-# A twentieth of a second, without starting a program. After a read with a limit a shell may ignore SIGINT, so a
-# subshell reads.
+# Starts no program. After a read with a limit a shell may ignore SIGINT, so a subshell reads.
 pause() {
     [ -p "$TMPDIR/never" ] || mkfifo "$TMPDIR/never"
     (read -rt 0.05 <>"$TMPDIR/never") || true
@@ -166,6 +174,13 @@ begun() {
 # ran NAME: how often $job has, which leaves a line each time in a file of the name's.
 ran() { grep -c . "$work/$1" 2>/dev/null; }
 
+# has_run "what holds" N COUNT NAME ARGUMENT…: the command exits with N, and the job has run so often in all.
+has_run() {
+    rl "${@:5}"
+    same "$1" "$status $(ran "$4")" "$2 $3"
+    [ "$status $(ran "$4")" = "$2 $3" ] || tap_note "$out" "$err"
+}
+
 # race "what holds" OPTION…: six runs of that job at once.
 # shellcheck disable=SC2154 # $job is the test's
 race() {
@@ -191,17 +206,18 @@ end() {
     finished "$1"
 }
 
-# ends "what holds" N PID
+# ends "what holds" N PID [PART]: it ends with N, and PART is in what a started one has said on standard error.
 ends() {
     finished "$3"
-    is "$(about "$1")" "$status" "$2"
-    [ "$status" = "$2" ] || tap_note "$(cat "$work/bg.out" "$work/bg.err")"
+    out=$(cat "$work/bg.out" 2>&1)
+    err=$(cat "$work/bg.err" 2>&1)
+    given "$1" "$2" "$err" "${4:-}"
 }
 
-# killed "what holds" SIGNAL N PID: sends it the signal, and it ends with N.
+# killed "what holds" SIGNAL N PID [PART]: the same after the signal.
 killed() {
     kill -s "$2" "$4"
-    ends "$1" "$3" "$4"
+    ends "$1" "${@:3}"
 }
 
 # A URL with a prefix of its own, so that tests need not care what else is in that database.
@@ -247,19 +263,21 @@ stop_client() {
 
 # In a subshell of its own: what it finds is read from what it prints.
 test_database() {
-    local tests=$1
+    local part
     work=$TMPDIR/$db
     mkdir -p "$work"
     ROWLOCK_URL=$(private_url "$(url_of "$db")" "cli_$$_")
     export ROWLOCK_URL
-    "$tests"
+    for part in "$@"; do "$part"; done
     echo "# all of $db"
 }
+
+install_tables() { rl install; }
 
 # expire NAME [END]: its lease ended as soon as it was granted, or ends then, in microseconds since 1970.
 expire() { sql_client <<<"UPDATE ${ROWLOCK_URL##*rowlock_prefix=}locks SET expires = ${2:-acquired + 1} WHERE name = '$1';"; }
 
-# own_servers: the script runs anew, with servers that it may stop while other tests use the shared ones.
+# The script runs anew, with servers that it may stop while other tests use the shared ones.
 own_servers() {
     local kind with=()
     [ -z "${CLI_OWN_SERVERS:-}" ] || return 0
@@ -273,6 +291,11 @@ own_servers() {
     [ ${#with[@]} = 0 ] || exec "${with[@]}" "$0"
 }
 
+own_server() {
+    local dir=ROWLOCK_TEST_${db^^}_DIR
+    [ -n "${!dir:-}" ]
+}
+
 # server WHAT: freeze, thaw, stop or start the server under test. A started one outlives this test, so
 # it must inherit neither our private folder nor the pipe that our results go through.
 server() {
@@ -282,10 +305,10 @@ server() {
 
 # All databases at the same time, since a test of leases mostly waits. The lines of one stay together.
 for_each_database() {
-    local tests=$1 line last place tested=()
+    local line last place tested=()
     for db in ${ROWLOCK_TEST_BACKENDS:-sqlite postgres mysql}; do
         if [ -n "$(url_of "$db")" ]; then
-            (test_database "$tests") >"$TMPDIR/$db.tap" 2>&1 &
+            (test_database "$@") >"$TMPDIR/$db.tap" 2>&1 &
             tested+=("$db")
         elif [ "${SKIPS_AS_FAILS:-0}" = 1 ]; then
             tap_result 1 "$(about "there is a database to test with")"

@@ -174,6 +174,7 @@ is "fish: a command line after the name" "$(fish_offers 'rowlock run importer ro
 is "fish: and what completes it" "$(fish_offers 'rowlock run importer -- rowlock quo')" quorum-join
 is "fish: words of once" "$(fish_offers 'rowlock once ')" "$(printf '%s\n' forget list show)"
 
+(unset ROWLOCK_URL; XDG_STATE_HOME=$work/embedded "$command" acquire embedded --owner o >"$work/out")
 for offers in bash_offers fish_offers; do
     [ $offers = bash_offers ] && line=(rowlock show '') || line=('rowlock show ')
     is "${offers%_*}: without ROWLOCK_URL there are no names" "$(unset ROWLOCK_URL; $offers "${line[@]}")" ""
@@ -181,11 +182,9 @@ for offers in bash_offers fish_offers; do
     # Nothing answers at such an address. The shell's own limit would be that of the test.
     is "${offers%_*}: nor from a server that does not answer" \
         "$(PATH=${PATH#*:} ROWLOCK_URL=postgresql://nobody@192.0.2.1/x $offers "${line[@]}")" ""
+    is "${offers%_*}: nor are there, if there is an embedded database" \
+        "$(unset ROWLOCK_URL; XDG_STATE_HOME=$work/embedded $offers "${line[@]}")" ""
 done
 is "no file was made" "$(ls -A "$work/empty")$(ls "$work"/none* 2>/dev/null)$(ls "$XDG_STATE_HOME" 2>/dev/null)" ""
-
-(unset ROWLOCK_URL; "$command" acquire embedded --owner o >"$work/out")
-is "bash: nor are there, if there is an embedded database" "$(unset ROWLOCK_URL; bash_offers rowlock show '')" ""
-is "fish: nor are there" "$(unset ROWLOCK_URL; fish_offers 'rowlock show ')" ""
 
 done_testing

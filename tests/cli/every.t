@@ -9,12 +9,8 @@ long=366d
 # A job that leaves its period each time, and ends as the file beside it says; 0 if there is none.
 job='echo "$ROWLOCK_PERIOD" >>"$0"; exit "$(cat "$0.status" 2>/dev/null || echo 0)"'
 
-# every "what holds" N COUNT NAME OPTION…: a run of that job exits with N, and the job has run so often in all.
-every() {
-    rl run "$4" "${@:5}" -- sh -c "$job" "$work/$4"
-    same "$1" "$status $(ran "$4")" "$2 $3"
-    [ "$status $(ran "$4")" = "$2 $3" ] || tap_note "$out" "$err"
-}
+# every "what holds" N COUNT NAME OPTION…: has_run with a run of that job.
+every() { has_run "${@:1:4}" run "$4" "${@:5}" -- sh -c "$job" "$work/$4"; }
 
 # As another host whose clock is wrong by so much. A sanitizer wants to be the first of the libraries.
 elsewhere() { ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0 faketime -f "$@"; }
@@ -36,6 +32,7 @@ done_in_a_period() {
     every "a shorter period is another one" 0 2 nightly --every 1s
     same "the job that runs under a key of its own has no period" \
         "$("$command" run nightly --once k -- printenv ROWLOCK_PERIOD)" ""
+    race "several hosts at once: it is run once" --every $long
 }
 
 next_period() {
@@ -58,8 +55,7 @@ crossing() {
     ends "a run goes on beyond the end of its period" 0 "$pid"
     answers "the period in which it began is done" 0 'join " ", map { @$_{qw(key state)} } @$d' \
         "$(<"$work/cross") done" once list cross --json
-    exits "the next period has a run of its own" 0 run cross --every 1s -- sh -c "$wait_for" "$work/cross"
-    same "which takes place" "$(ran cross)" 2
+    has_run "the next period has a run of its own" 0 2 cross run cross --every 1s -- sh -c "$wait_for" "$work/cross"
 }
 
 later_than() {
@@ -164,9 +160,8 @@ clocks() {
 }
 
 refusals() {
-    rl run nightly --every $long -- touch "$work/never"
-    same "the period is done for another command too" "$status" 0
-    has "two jobs of one name are noticed: it is said without -v" "$err" "was done before, by another command; nothing is run"
+    errs "the period is done for another command too: two jobs of one name are noticed, and it is said without -v" 0 \
+        "was done before, by another command; nothing is run" run nightly --every $long -- touch "$work/never"
     has "with what to do" "$err" "if these are two jobs, give each its name"
     holds "and not run" test ! -e "$work/never"
     exits "--every and --once exclude each other" 64 run x --every 1h --once k true
@@ -212,8 +207,16 @@ period() {
     [ -n "$got" ] || tap_note "$(<"$work/err")"
 }
 
+# turn START BEFORE OPTION…: at START a period begins. Half a minute earlier it is the one that began at BEFORE.
+turn() {
+    period "$(date -u -d "@$(($(date -u -d "$1" +%s) - 30))" "+%F %T")" "$2" "${@:3}"
+    period "$1" "$1" "${@:3}"
+}
+
 zones() {
-    local berlin="--every 1d --timezone Europe/Berlin --at"
+    [ "$db" = sqlite ] || return
+    unset ROWLOCK_URL
+    local berlin=(--every 1d --timezone Europe/Berlin --at)
     period "2026-11-22 18:30:15" "2026-11-22 18:30:00" --every 10m
     period "2026-11-22 18:30:15" "2026-11-22 18:25:00" --every 10m --at 00:05
     period "2026-11-22 18:30:15" "2026-11-22 00:00:00" --every 1d
@@ -223,93 +226,53 @@ zones() {
     period "2026-11-22 18:30:15" "2026-11-19 02:30:00" --every 7d --at 02:30
     # 1,795,372,215 s after 1970: 7h is 25,200 s.
     period "2026-11-22 18:30:15" "$(date -u -d "@$((1795372215 / 25200 * 25200))" "+%F %T")" --every 7h
-    # shellcheck disable=SC2086 # $berlin is several words
-    {
-        period "2026-11-22 00:59:30" "2026-11-21 01:00:00" $berlin 02:00
-        period "2026-11-22 01:00:00" "2026-11-22 01:00:00" $berlin 02:00
-        # The clocks go from 02:00 to 03:00 at 01:00 UTC. 02:30 comes half an hour after that.
-        period "2026-03-29 00:59:30" "2026-03-28 01:00:00" $berlin 02:00
-        period "2026-03-29 01:00:00" "2026-03-29 01:00:00" $berlin 02:00
-        period "2026-03-29 01:29:30" "2026-03-28 01:30:00" $berlin 02:30
-        period "2026-03-29 01:30:00" "2026-03-29 01:30:00" $berlin 02:30
-        period "2026-03-29 23:59:30" "2026-03-29 01:00:00" $berlin 02:00
-        period "2026-03-30 00:00:00" "2026-03-30 00:00:00" $berlin 02:00
-        # From 03:00 to 02:00 at 01:00 UTC. So 02:30 comes twice, and the first time counts.
-        period "2026-10-25 00:29:30" "2026-10-24 00:30:00" $berlin 02:30
-        period "2026-10-25 00:30:00" "2026-10-25 00:30:00" $berlin 02:30
-        period "2026-10-25 01:30:00" "2026-10-25 00:30:00" $berlin 02:30
-        period "2026-10-26 01:29:30" "2026-10-25 00:30:00" $berlin 02:30
-        period "2026-10-26 01:30:00" "2026-10-26 01:30:00" $berlin 02:30
-        # Later on those days.
-        period "2026-03-29 10:00:30" "2026-03-29 10:00:00" $berlin 12:00
-        period "2026-10-25 11:00:30" "2026-10-25 11:00:00" $berlin 12:00
-    }
+    turn "2026-11-22 01:00:00" "2026-11-21 01:00:00" "${berlin[@]}" 02:00
+    # The clocks go from 02:00 to 03:00 at 01:00 UTC. 02:30 comes half an hour after that.
+    turn "2026-03-29 01:00:00" "2026-03-28 01:00:00" "${berlin[@]}" 02:00
+    turn "2026-03-29 01:30:00" "2026-03-28 01:30:00" "${berlin[@]}" 02:30
+    turn "2026-03-30 00:00:00" "2026-03-29 01:00:00" "${berlin[@]}" 02:00
+    # From 03:00 to 02:00 at 01:00 UTC. So 02:30 comes twice, and the first time counts.
+    turn "2026-10-25 00:30:00" "2026-10-24 00:30:00" "${berlin[@]}" 02:30
+    period "2026-10-25 01:30:00" "2026-10-25 00:30:00" "${berlin[@]}" 02:30
+    turn "2026-10-26 01:30:00" "2026-10-25 00:30:00" "${berlin[@]}" 02:30
+    # Later on those days.
+    period "2026-03-29 10:00:30" "2026-03-29 10:00:00" "${berlin[@]}" 12:00
+    period "2026-10-25 11:00:30" "2026-10-25 11:00:00" "${berlin[@]}" 12:00
     # A week can begin on any day. 2026-11-22 was a Sunday, and so are the days on which the clocks change.
-    local weekly="--every 7d --timezone Europe/Berlin --at"
-    # shellcheck disable=SC2086
-    {
-        period "2026-11-22 00:59:30" "2026-11-15 01:00:00" $weekly "sun 02:00"
-        period "2026-11-22 01:00:30" "2026-11-22 01:00:00" $weekly "sun 02:00"
-        period "2026-11-22 18:30:15" "2026-11-16 01:00:00" $weekly "mon 02:00"
-        period "2026-11-23 00:59:30" "2026-11-16 01:00:00" $weekly "mon 02:00"
-        period "2026-11-23 01:00:30" "2026-11-23 01:00:00" $weekly "mon 02:00"
-        period "2026-11-22 18:30:15" "2026-11-17 01:00:00" $weekly "tue 02:00"
-        period "2026-11-22 18:30:15" "2026-11-18 01:00:00" $weekly "wed 02:00"
-        period "2026-11-22 18:30:15" "2026-11-19 01:00:00" $weekly "thu 02:00"
-        period "2026-11-22 18:30:15" "2026-11-20 01:00:00" $weekly "Fri 02:00"
-        period "2026-11-22 18:30:15" "2026-11-21 01:00:00" $weekly "SAT 02:00"
-        period "2026-03-29 01:29:30" "2026-03-22 01:30:00" $weekly "sun 02:30"
-        period "2026-03-29 01:30:30" "2026-03-29 01:30:00" $weekly "sun 02:30"
-        period "2026-03-30 00:00:30" "2026-03-30 00:00:00" $weekly "mon 02:00"
-        period "2026-10-25 00:29:30" "2026-10-18 00:30:00" $weekly "sun 02:30"
-        period "2026-10-25 01:30:30" "2026-10-25 00:30:00" $weekly "sun 02:30"
-        period "2026-10-26 00:59:30" "2026-10-19 00:00:00" $weekly "mon 02:00"
-        period "2026-10-26 01:00:30" "2026-10-26 01:00:00" $weekly "mon 02:00"
-    }
+    local weekly=(--every 7d --timezone Europe/Berlin --at)
+    turn "2026-11-22 01:00:00" "2026-11-15 01:00:00" "${weekly[@]}" "sun 02:00"
+    period "2026-11-22 18:30:15" "2026-11-16 01:00:00" "${weekly[@]}" "mon 02:00"
+    turn "2026-11-23 01:00:00" "2026-11-16 01:00:00" "${weekly[@]}" "mon 02:00"
+    period "2026-11-22 18:30:15" "2026-11-17 01:00:00" "${weekly[@]}" "tue 02:00"
+    period "2026-11-22 18:30:15" "2026-11-18 01:00:00" "${weekly[@]}" "wed 02:00"
+    period "2026-11-22 18:30:15" "2026-11-19 01:00:00" "${weekly[@]}" "thu 02:00"
+    period "2026-11-22 18:30:15" "2026-11-20 01:00:00" "${weekly[@]}" "Fri 02:00"
+    period "2026-11-22 18:30:15" "2026-11-21 01:00:00" "${weekly[@]}" "SAT 02:00"
+    turn "2026-03-29 01:30:00" "2026-03-22 01:30:00" "${weekly[@]}" "sun 02:30"
+    period "2026-03-30 00:00:30" "2026-03-30 00:00:00" "${weekly[@]}" "mon 02:00"
+    period "2026-10-25 00:29:30" "2026-10-18 00:30:00" "${weekly[@]}" "sun 02:30"
+    period "2026-10-25 01:30:30" "2026-10-25 00:30:00" "${weekly[@]}" "sun 02:30"
+    turn "2026-10-26 01:00:00" "2026-10-19 00:00:00" "${weekly[@]}" "mon 02:00"
     # Here Sunday is Saturday in UTC.
     period "2026-11-22 18:30:15" "2026-11-21 20:00:00" --every 7d --timezone Asia/Tokyo --at "sun 05:00"
     # 1970-01-05 was the first Monday.
     period "2026-11-22 18:30:15" "2026-11-09 00:00:00" --every 14d --at "mon 00:00"
-    period "2026-11-09 00:00:30" "2026-11-09 00:00:00" --every 14d --at "mon 00:00"
-    period "2026-11-08 23:59:30" "2026-10-26 00:00:00" --every 14d --at "mon 00:00"
+    turn "2026-11-09 00:00:00" "2026-10-26 00:00:00" --every 14d --at "mon 00:00"
     # A day of 25 hours has a rest of one hour, one of 23 hours is cut.
-    local quarter="--every 6h --timezone Europe/Berlin"
-    # shellcheck disable=SC2086
-    {
-        period "2026-11-22 12:00:00" "2026-11-22 11:00:00" $quarter
-        period "2026-11-22 12:00:00" "2026-11-22 07:00:00" $quarter --at 02:00
-        period "2026-10-25 22:59:30" "2026-10-25 22:00:00" $quarter
-        period "2026-10-25 23:00:30" "2026-10-25 23:00:00" $quarter
-        period "2026-03-29 21:59:30" "2026-03-29 17:00:00" $quarter
-        period "2026-03-29 22:00:30" "2026-03-29 22:00:00" $quarter
-    }
-    period "2026-11-22 18:14:30" "2026-11-21 18:15:00" --every 1d --timezone Asia/Kathmandu
-    period "2026-11-22 18:15:30" "2026-11-22 18:15:00" --every 1d --timezone Asia/Kathmandu
+    local quarter=(--every 6h --timezone Europe/Berlin)
+    period "2026-11-22 12:00:00" "2026-11-22 11:00:00" "${quarter[@]}"
+    period "2026-11-22 12:00:00" "2026-11-22 07:00:00" "${quarter[@]}" --at 02:00
+    turn "2026-10-25 23:00:00" "2026-10-25 22:00:00" "${quarter[@]}"
+    turn "2026-03-29 22:00:00" "2026-03-29 17:00:00" "${quarter[@]}"
+    turn "2026-11-22 18:15:00" "2026-11-21 18:15:00" --every 1d --timezone Asia/Kathmandu
     period "2026-11-22 04:00:30" "2026-11-22 03:30:00" --every 1d --timezone America/St_Johns
     # Samoa had no 2011-12-30: the day after 12-29 was 12-31.
-    period "2011-12-30 11:59:30" "2011-12-29 12:00:00" --every 1d --at 02:00 --timezone Pacific/Apia
-    period "2011-12-30 12:00:30" "2011-12-30 12:00:00" --every 1d --at 02:00 --timezone Pacific/Apia
+    turn "2011-12-30 12:00:00" "2011-12-29 12:00:00" --every 1d --at 02:00 --timezone Pacific/Apia
     is "the job gets TZ as it was" "$(TZ=Asia/Tokyo "$command" run z --every 1d --timezone Europe/Berlin -- printenv TZ)" \
         Asia/Tokyo
     is "or none" "$(unset TZ; "$command" run z3 --every 1d --timezone Europe/Berlin -- printenv TZ || echo none)" none
 }
 
-all() {
-    rl install
-    done_in_a_period
-    next_period
-    crossing
-    failing
-    repaired
-    interrupted
-    keys
-    race "several hosts at once: it is run once" --every $long
-    clocks
-    refusals
-    [ "$db" = sqlite ] || return
-    unset ROWLOCK_URL
-    zones
-}
-
-for_each_database all
+for_each_database install_tables done_in_a_period next_period crossing failing repaired interrupted keys \
+    clocks refusals zones
 done_testing

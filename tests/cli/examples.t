@@ -1,28 +1,30 @@
 #!/usr/bin/env bash
-# The examples work, the documented scripts too, and the demo finds everything as it tells it. On each database.
+# The examples, the documented scripts and the manual's first example work, and the demo is true. On each database.
 . "$(dirname "$0")/cli.sh"
 
 programs=${ROWLOCK_TEST_BUILD:-$PWD/build}/examples
 
 nightly() {
-    same "nightly works under its lock" "$("$programs/nightly" "$ROWLOCK_URL")" "working with token 1"
+    gave "nightly works under its lock" "0 working with token 1" nightly
     rl acquire nightly --owner somebody --ttl 1h
-    same "it is content if another does" "$("$programs/nightly" "$ROWLOCK_URL")" "somebody else is at it; good"
+    gave "it is content if another does" "0 somebody else is at it; good" nightly
     rl break nightly
-    "$programs/nightly" "nosuch:thing" 2>"$work/err"
-    same "and fails when it cannot tell" $? 1
-    has "with the reason" "$(<"$work/err")" "nightly: "
+    example nightly nosuch:thing
+    given "and fails when it cannot tell, with the reason" 1 "$err" "nightly: "
 }
 
-adopting() {
+adopting_postgres() {
     # libpq knows nothing of our own parameter.
     local plain=$ROWLOCK_TEST_POSTGRES_URL
-    has "adopt_postgres works with its own connection" "$("$programs/adopt_postgres" "$plain")" "working in database "
+    example adopt_postgres "$plain"
+    given "adopt_postgres works with its own connection" 0 "$out" "working in database "
     rl acquire adopted --owner somebody --url "$plain"
-    has "and finds the lock held" "$("$programs/adopt_postgres" "$plain")" "is at it"
+    example adopt_postgres "$plain"
+    given "and finds the lock held" 0 "$out" "is at it"
     rl break adopted --url "$plain"
-    "$programs/adopt_postgres" "host=127.0.0.1 port=1" 2>"$work/err"
-    same "it fails without a server" $? 1
+    example adopt_postgres "host=127.0.0.1 port=1"
+    same "it fails without a server" "$status" 1
+    banking
 }
 
 # bank NAME ARGUMENT…: one transfer; $status, and what it said in $work/NAME.
@@ -53,8 +55,7 @@ banking() {
     bank first
     same "bank_postgres moves money" "$status $(tail -n 1 "$work/first")" "0 committed"
     bank_paused guarded
-    same "paused beyond its lease it fails" "$status" 1
-    has "with the guard's reason" "$(<"$work/guarded")" "has been granted again"
+    given "paused beyond its lease it fails with the guard's reason" 1 "$(<"$work/guarded")" "has been granted again"
     bank second
     same "and has written nothing" "$(cents_of_a second)" $(($(cents_of_a first) - 1000))
     bank_paused careless --no-guard
@@ -74,22 +75,19 @@ over_a_quorum() {
 
 pooled() {
     example pool "$ROWLOCK_URL"
-    same "pool ends well" "$status" 0
-    has "its threads did all orders" "$out" "16 threads did 128 orders"
-    same "and no lock is left" "$(rl list --json | grep -c '"order')" 0
+    given "pool ends well: its threads did all orders" 0 "$out" "16 threads did 128 orders"
+    counts "and no lock is left" 0 0 '"order' list --json
 }
 
 looping() {
     rl acquire "loop one" --owner somebody --ttl 1h
-    "$programs/event_loop" "$ROWLOCK_URL" "loop one" "loop two" >"$work/loop" 2>"$work/err" &
-    pid=$!
-    until_true grep -q "free to do something else" "$work/loop"
-    has "event_loop has one lock while it waits for the other" "$(<"$work/loop")" "loop two is ours"
+    command=$programs/event_loop start "$ROWLOCK_URL" "loop one" "loop two"
+    until_true grep -q "free to do something else" "$work/bg.out"
+    has "event_loop has one lock while it waits for the other" "$(<"$work/bg.out")" "loop two is ours"
     rl break "loop one"
-    finished "$pid"
-    same "and ends when it has both" "$status" 0
-    has "the one as well" "$(<"$work/loop")" "loop one is ours"
-    same "and gives them back" "$(rl list --json | grep -c '"loop')" 0
+    ends "and ends when it has both" 0 "$pid"
+    has "the one as well" "$out" "loop one is ours"
+    counts "and gives them back" 0 0 '"loop' list --json
 }
 
 rows=20000
@@ -97,14 +95,11 @@ rows=20000
 make_prices() {
     local engine=
     [ "$db" != mysql ] || engine='ENGINE = InnoDB'
-    {
-        echo "DROP TABLE IF EXISTS prices;"
-        echo "CREATE TABLE prices (id INTEGER PRIMARY KEY, price NUMERIC(10, 2) NOT NULL,"
-        echo "    version BIGINT NOT NULL) $engine;"
-        echo "BEGIN; INSERT INTO prices VALUES (0, 100, 1)"
-        seq -f ', (%.0f, 100, 1)' $((rows - 1))
-        echo "; COMMIT;"
-    } | sql_client
+    sql_client <<END
+DROP TABLE IF EXISTS prices;
+CREATE TABLE prices (id INTEGER PRIMARY KEY, price NUMERIC(10, 2) NOT NULL, version BIGINT NOT NULL) $engine;
+INSERT INTO prices VALUES (0, 100, 1) $(seq -f ', (%.0f, 100, 1)' $((rows - 1)));
+END
 }
 
 # Adds 1000 to one row after the other, once to each, and tells at the end to how many.
@@ -135,23 +130,18 @@ kill_reprice() {
 
 repricing() {
     local writer
-    rl install
     make_prices
     rm -f "$work/enough"
     edit_prices | sql_client &
     writer=$!
     kill_reprice
-    "$programs/reprice" "$ROWLOCK_URL" 2>"$work/err" >"$work/reprice"
-    same "another may not begin while its lease lasts" "$? $(<"$work/err")" "1 reprice: another one is at work"
+    gave_err "another may not begin while its lease lasts" "1 reprice: another one is at work" reprice
     rl break reprice
-    status=0
-    "$programs/reprice" "$ROWLOCK_URL" 2>"$work/err" >"$work/reprice" || status=$?
-    same "then it goes on" "$status" 0
-    [ "$status" = 0 ] || tap_note "$(<"$work/err")"
+    example reprice "$ROWLOCK_URL"
     touch "$work/enough"
     wait "$writer"
-    has "from where it was" "$(<"$work/reprice")" ", 0 failed, resumed"
-    has "with every row" "$(<"$work/reprice")" "$rows rows, $rows written, 0 left"
+    given "then it goes on from where it was" 0 "$out" ", 0 failed, resumed"
+    has "with every row" "$out" "$rows rows, $rows written, 0 left"
     # Raised and edited, in this order or the other; or only raised.
     same "each price is raised once, and no edit is lost" "$(count_prices \
         "(version = 2 AND price = 105) OR (version = 3 AND price IN (1105, 1155))")" "$rows"
@@ -171,15 +161,13 @@ shell_block() {
 documented() {
     local before
     mkdir -p "$work/bin"
-    ln -sf "$command" "$work/bin/rowlock"
+    ln -s "$command" "$work/bin/rowlock"
     printf '#!/bin/sh\nrowlock verify deploy && echo "$0 $ROWLOCK_TOKEN"\n' | tee "$work/build.sh" >"$work/publish.sh"
     chmod +x "$work/build.sh" "$work/publish.sh"
-    rl install
     shell_block 1 ''
     same "the documented script goes through" "$status $err" "0 "
     same "and holds its lock meanwhile" "$out" "$(printf './build.sh 1\n./publish.sh 1')"
-    rl acquire deploy --owner somebody -n
-    same "it has given it back" "$status" 0
+    exits "it has given it back" 0 acquire deploy --owner somebody -n
     shell_block 1 's/-w 5m/-w 0.2/'
     same "a second one waits, and ends with 75" "$status $out" "75 "
     rl break deploy
@@ -191,13 +179,21 @@ documented() {
     holds "and the copy has an identity of its own" test "$("$command" check | grep -o 'installation .*')" != "$before"
 }
 
+# The programs that need tables of their own.
+with_rows() {
+    [ "$db" != sqlite ] || needs sqlite3 "restock, reprice, parcels" || return
+    restocking
+    repricing
+    sending
+}
+
 restocking() {
     local items=300
-    {
-        echo "DROP TABLE IF EXISTS items;"
-        echo "CREATE TABLE items (id INTEGER PRIMARY KEY, stock INTEGER NOT NULL, version BIGINT NOT NULL);"
-        echo "INSERT INTO items VALUES (1, 5, 1)$(seq -f ', (%.0f, 5, 1)' 2 $items);"
-    } | sql_client
+    sql_client <<END
+DROP TABLE IF EXISTS items;
+CREATE TABLE items (id INTEGER PRIMARY KEY, stock INTEGER NOT NULL, version BIGINT NOT NULL);
+INSERT INTO items VALUES (1, 5, 1)$(seq -f ', (%.0f, 5, 1)' 2 $items);
+END
     for _ in 1 2 3; do "$programs/restock" "$ROWLOCK_URL" 1 $items >/dev/null 2>>"$work/err" & done
     wait
     same "restock beside itself adds to each item once for each" \
@@ -207,12 +203,7 @@ restocking() {
 }
 
 # example NAME ARGUMENT…: runs it; sets $status, $out and $err.
-example() {
-    "$programs/$1" "${@:2}" >"$work/out" 2>"$work/err" </dev/null
-    status=$?
-    out=$(<"$work/out")
-    err=$(<"$work/err")
-}
+example() { command=$programs/$1 rl "${@:2}"; }
 
 # gave "what holds" "N TEXT" NAME ARGUMENT…: at $ROWLOCK_URL it exits with N, and prints TEXT. gave_err: on standard error.
 gave() { example "$3" "$ROWLOCK_URL" "${@:4}"; same "$1" "$status $out" "$2"; }
@@ -223,7 +214,6 @@ prints_now() { "$command" "${@:2}" | grep -q "$1"; }
 
 operating() {
     local token
-    rl install
     rl acquire worn --owner somebody --ttl 0.2
     rl acquire taken --owner somebody --ttl 1h
     token=$out
@@ -235,74 +225,60 @@ operating() {
     has "and a finding" "$out" "isolation is "
     has "and its verdict" "$(tail -n 1 <<<"$out")" "fit for locks"
     example operator "$ROWLOCK_URL" count 'take?'
-    has "operator counts" "$status $out" "taken: 1 holders, 1 waiters"
+    given "operator counts" 0 "$out" "taken: 1 holders, 1 waiters"
     gave "operator breaks a grant by its token" "0 somebody had it, with token $token" operator break taken
-    finished "$pid"
-    same "and the waiter gets the lock" "$status" 0
-    gave "a name that was never granted is NONE" "1 " operator break "no such lock"
-    has "and it says so" "$err" "ROWLOCK_NONE"
+    ends "and the waiter gets the lock" 0 "$pid"
+    example operator "$ROWLOCK_URL" break "no such lock"
+    given "a name that was never granted is NONE, and it says so" 1 "$err" "ROWLOCK_NONE"
     until_true prints_now "worn .*expired" list
     example operator "$ROWLOCK_URL" sweep
     same "operator sweeps" "$status $(rl list --json && grep -c worn <<<"$out")" "0 0"
     gave_err "operator raises the tokens" "0 " operator restored
     rl break taken
-    rl acquire taken --owner somebody
-    holds "above all that there were" test "$out" -gt $((token + 1000000))
+    gets_above "above all that there were" $((token + 1000000)) acquire taken --owner somebody
     rl break taken
     example operator "$ROWLOCK_URL" script
-    has "operator prints the script" "$status $out" "CREATE TABLE"
+    given "operator prints the script" 0 "$out" "CREATE TABLE"
     example operator "$ROWLOCK_URL"
-    has "without a verb it tells its version and its usage" "$status $err" "1 rowlock $("$command" --version | sed -n '1s/.* //p')"
+    given "without a verb it tells its version and its usage" 1 "$err" "rowlock $("$command" --version | sed -n '1s/.* //p')"
 }
 
 handing_over() {
     gave_err "handover goes through" "0 " handover baton
     has "the parent acquires" "$out" "parent: granted until "
     has "the child renews and works" "$out" ", renewed"
-    rl acquire baton --owner somebody -n
-    same "and gives the lock back" "$status" 0
+    exits "and gives the lock back" 0 acquire baton --owner somebody -n
     gave "handover does not get a lock that is held" "1 " handover baton
     example handover "$ROWLOCK_URL" baton another 1
-    has "and a child with an old grant finds it lost" "$status $err" "1 handover: ROWLOCK_LOST"
+    given "and a child with an old grant finds it lost" 1 "$err" "handover: ROWLOCK_LOST"
     rl break baton
 }
 
-# pipeline ARGUMENT…: in the background; sets $pid.
+# pipeline WORD STEPS: in the background, and waits until it says WORD; sets $pid.
 pipeline() {
-    : >"$work/pipe"
-    env --default-signal=INT "$programs/pipeline" "$ROWLOCK_URL" "$@" >"$work/pipe" 2>"$work/err" &
-    pid=$!
+    command=$programs/pipeline start "$ROWLOCK_URL" left right "$2"
+    until_true grep -q "$1" "$work/bg.out"
 }
 
 piping() {
-    pipeline left right 3
-    finished "$pid"
-    same "pipeline does its steps" "$status $(grep "done" "$work/pipe")" "0 3 of 3 steps done"
-    has "and tells what it has counted" "$(tail -n 1 "$work/pipe")" "1 tries, 2 grants, waited 0 ms, "
+    example pipeline "$ROWLOCK_URL" left right 3
+    given "pipeline does its steps" 0 "$out" "3 of 3 steps done"
+    has "and tells what it has counted" "$(tail -n 1 <<<"$out")" "1 tries, 2 grants, waited 0 ms, "
     rl acquire right --owner somebody --ttl 1h
-    pipeline left right 3
-    until_true grep -q waiting "$work/pipe"
-    same "it names the holder" "$(<"$work/pipe")" "somebody has right: waiting"
-    kill -INT "$pid"
-    finished "$pid"
-    has "and an interrupt ends the wait" "$status $(<"$work/err")" "1 pipeline: ROWLOCK_CANCELLED"
-    pipeline left right 3
-    until_true grep -q waiting "$work/pipe"
+    pipeline waiting 3
+    same "it names the holder" "$(<"$work/bg.out")" "somebody has right: waiting"
+    killed "and an interrupt ends the wait" INT 1 "$pid" "pipeline: ROWLOCK_CANCELLED"
+    pipeline waiting 3
     rl break right
-    finished "$pid"
-    same "it goes on when the holder is gone" "$status $(grep "done" "$work/pipe")" "0 3 of 3 steps done"
-    pipeline left right 100000
-    until_true grep -q ours "$work/pipe"
+    ends "it goes on when the holder is gone" 0 "$pid"
+    has "to its end" "$out" "3 of 3 steps done"
+    pipeline ours 100000
     rl break left
-    finished "$pid"
-    has "it stops when a lock is broken" "$status $(<"$work/err")" "1 left is lost"
-    same "and has given the other back" "$(rl list --json && grep -cE 'left|right' <<<"$out")" 0
-    pipeline left right 100000
-    until_true grep -q ours "$work/pipe"
-    kill -INT "$pid"
-    finished "$pid"
-    same "an interrupt ends the work" "$status $(<"$work/err")" "1 pipeline: ROWLOCK_CANCELLED "
-    same "and both locks are free" "$(rl list --json && grep -cE 'left|right' <<<"$out")" 0
+    ends "it stops when a lock is broken" 1 "$pid" "left is lost"
+    counts "and has given the other back" 0 0 'left\|right' list --json
+    pipeline ours 100000
+    killed "an interrupt ends the work" INT 1 "$pid" "pipeline: ROWLOCK_CANCELLED "
+    counts "and both locks are free" 0 0 'left\|right' list --json
 }
 
 paying() {
@@ -315,7 +291,7 @@ paying() {
 78: paid, amount 9" once list
     gave_err "once forgets" "0 " once forget 77
     example once "$ROWLOCK_URL" forget 77
-    has "what is there" "$status $err" "1 once: ROWLOCK_NONE"
+    given "what is there" 1 "$err" "once: ROWLOCK_NONE"
     gave "once sweeps what is old" "0 0 removed" once sweep 1
     gave "and what is not" "0 1 removed" once sweep 0
 }
@@ -353,10 +329,12 @@ item: vase" parcels send 7
     gave_err "parcels takes the items out" "0 " parcels clear 7
     parcels_are "which moves the version of the parcel" "version = 7" 0
     example parcels "$ROWLOCK_URL" send 7
-    has "an empty parcel is not sent" "$status $err" "1 parcels: ROWLOCK_GONE"
+    given "an empty parcel is not sent" 1 "$err" "parcels: ROWLOCK_GONE"
     parcels_are "and stays as it was" "version = 7" 0
     sql_client <<<"DROP TABLE parcels; DROP TABLE items;"
 }
+
+adopting() { "adopting_$db"; }
 
 adopting_sqlite() {
     local file=$work/adopted.db
@@ -364,8 +342,7 @@ adopting_sqlite() {
     example adopt_sqlite "$file"
     same "adopt_sqlite acquires and releases in its transactions" "$status $out" "0 begun
 done"
-    rl acquire report --owner somebody -n
-    same "the lock is free after them" "$status" 0
+    exits "the lock is free after them" 0 acquire report --owner somebody -n
     example adopt_sqlite "$file"
     same "and while it is held the report is not begun" "$status $out" "1 another program makes the report"
     rl break report
@@ -380,48 +357,58 @@ adopting_mysql() {
     export ROWLOCK_URL=$plain
     example adopt_mysql 127.0.0.1 "$port" root "$(basename "$place")"
     same "adopt_mysql commits and releases at once" "$status $(tail -n 1 <<<"$out")" "0 committed, and the lock is free"
-    rl acquire visits --owner somebody -n
-    same "the lock is free after it" "$status" 0
+    exits "the lock is free after it" 0 acquire visits --owner somebody -n
     rl break visits
     # Its UPDATE waits for this transaction.
     start_client
     say "BEGIN"
     say "SELECT n FROM visits LOCK IN SHARE MODE"
-    "$programs/adopt_mysql" 127.0.0.1 "$port" root "$(basename "$place")" >"$work/visits" 2>"$work/err" &
-    pid=$!
-    until_true grep -q working "$work/visits"
+    command=$programs/adopt_mysql start 127.0.0.1 "$port" root "$(basename "$place")"
+    until_true grep -q working "$work/bg.out"
     rl break visits
     say "ROLLBACK"
     stop_client
-    finished "$pid"
-    has "and one that lost its lock does not commit" "$status $(<"$work/err")" "1 adopt_mysql: ROWLOCK_LOST"
+    ends "and one that lost its lock does not commit" 1 "$pid" "adopt_mysql: ROWLOCK_LOST"
     same "nothing of it is there" "$(sql_client <<<"SELECT n FROM visits; DROP TABLE visits;")" 1
 }
 
-all() {
-    nightly
-    documented
-    pooled
-    over_a_quorum
-    looping
-    operating
-    handing_over
-    piping
-    paying
-    if [ "$db" = sqlite ] && ! command -v sqlite3 >/dev/null; then
-        skip "$(about "restock, reprice, parcels")" "there is no sqlite3 to make their tables with"
-    else
-        restocking
-        repricing
-        sending
-    fi
-    [ "$db" != sqlite ] || (adopting_sqlite)
-    [ "$db" != mysql ] || (adopting_mysql)
-    [ "$db" != postgres ] || adopting
-    [ "$db" != postgres ] || banking
+# block N: lines of that literal block among the examples.
+block() {
+    sed -n '/^\.Sh EXAMPLES/,$p' docs/man/rowlock.1 | sed 's/\\-/-/g' |
+        awk -v wanted="$1" '/^\.Ed/ { on = 0 } on { print } /^\.Bd/ { on = ++n == wanted }'
 }
 
-for_each_database all
+# typed NAME: the commands on standard input, one by one.
+typed() {
+    local line
+    while read -r line; do
+        (PATH=$work/bin:$PATH && bash -c "$line") >"$work/out" 2>"$work/err" </dev/null
+        status=$?
+        holds "$1: $line" test $status = 0
+        [ $status = 0 ] || tap_note "$(cat "$work/out" "$work/err")"
+    done
+}
+
+# The first example of rowlock(1), for two hosts: each step succeeds, and the job is done once.
+follow() {
+    local host
+    mkdir -p "$work/figures"
+    printf '#!/bin/sh\necho "$ROWLOCK_PERIOD" >>%s\n' "$work/reports" >"$work/bin/report.sh"
+    chmod +x "$work/bin/report.sh"
+    # The servers of tests are not durable, which check calls bad.
+    typed "an operator" < <(block 1 | grep -v '^export\|check$')
+    for host in first second; do
+        typed "the $host host" < <(block 2 | sed -nE "s|/var/lib/prometheus/node-exporter|$work/figures|
+            s/^([^ ]+ +){5}app +//p")
+    done
+    same "there is one report" "$(grep -c 'T02:00:00Z$' "$work/reports")" 1
+    holds "and figures" grep -q '^rowlock_up 1' "$work/figures/rowlock.prom"
+    typed "anybody" < <(block 3)
+    prints "the day is done" 0 'done' once list report
+}
+
+for_each_database install_tables nightly documented pooled over_a_quorum looping operating handing_over piping paying \
+    with_rows follow adopting
 # Its leases run out if the machine stands still. Other builds, such as those with sanitizers, are not put where
 # people find them.
 if [ -n "${ROWLOCK_TEST_LONG:-}" ] && [ -x build/rowlock ]; then

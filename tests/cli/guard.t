@@ -2,30 +2,15 @@
 # The recipes of docs/GUARDING.md for people without the library, typed into psql and the mysql client.
 . "$(dirname "$0")/cli.sh"
 
-guard_sql() {
-    if [ "$db" = postgres ]; then
-        echo "SELECT token FROM rowlock_tokens WHERE name = '$1' FOR SHARE"
-    else
-        echo "SELECT token FROM rowlock_tokens WHERE name = '$1' LOCK IN SHARE MODE"
-    fi
-}
-
-# expired NAME OWNER: acquires, and lets the lease run out. Sets $token.
-expired() {
-    rl acquire "$1" --owner "$2" --ttl 0.3 -n
-    token=$out
-    until_true lapsed "$1"
-}
-lapsed() {
-    rl show "$1" --json
-    [ "$(json '$d->{grants}[0]{remaining_ms}')" -lt 0 ]
-}
+lapsed() { json_is '$d->{grants}[0]{remaining_ms} < 0' 1 show "$1"; }
 
 guarding() {
+    local guard="SELECT token FROM rowlock_tokens WHERE name = 'typed' FOR SHARE"
+    [ "$db" = postgres ] || guard=${guard/FOR SHARE/LOCK IN SHARE MODE}
     rl acquire typed --owner me --ttl 30 -n
     token=$out
     say "BEGIN"
-    say "$(guard_sql typed)"
+    say "$guard"
     same "the guard answers with our token" "$said" "$token"
     exits "the lease can be renewed meanwhile" 0 renew typed --owner me --token "$token" --ttl 0.3
     until_true lapsed typed
@@ -37,16 +22,17 @@ guarding() {
         run -w 100ms typed true
     errs "also if connecting took longer than the wait" 75 "another transaction is changing it" run -w 1ms typed true
     say "COMMIT"
-    exits "after its end it is" 0 acquire typed --owner rival -n
-    holds "with a greater token" test "$out" -gt "$token"
+    gets_above "after its end it is, with a greater token" "$token" acquire typed --owner rival -n
     say "BEGIN"
-    say "$(guard_sql typed)"
+    say "$guard"
     same "which a stale holder's guard shows" "$said" "$out"
     say "ROLLBACK"
 }
 
 looking_is_not_guarding() {
-    expired looked me
+    rl acquire looked --owner me --ttl 0.3 -n
+    token=$out
+    until_true lapsed looked
     say "BEGIN"
     say "SELECT token FROM rowlock_tokens WHERE name = 'looked'"
     same "a plain SELECT shows our token" "$said" "$token"

@@ -13,10 +13,8 @@ leave_lock() {
     rl wait "left behind"
 }
 
-locks_left() {
-    rl list --json
-    json 'scalar grep { $_->{name} eq "left behind" } @$d'
-}
+# locks_left "what holds" N
+locks_left() { answers "$1" 0 'scalar grep { $_->{name} eq "left behind" } @$d' "$2" list --json; }
 
 # starts FILE COMMAND: as cron and systemd do, with nothing but the variables of a file.
 starts() {
@@ -28,6 +26,8 @@ starts() {
 
 by_cron() {
     local entry
+    mkdir -p "$work/bin"
+    ln -sf "$command" "$work/bin/rowlock"
     section Cron | block >"$work/cron"
     entry=$(grep -v '^[A-Z_]*=' "$work/cron")
     grep '^[A-Z_]*=' "$work/cron" >"$work/variables"
@@ -36,12 +36,12 @@ by_cron() {
     leave_lock
     starts "$work/variables" "${entry#*  ops  }"
     same "its command says nothing, so that cron sends no mail" "$status $(cat "$work/out" "$work/err")" "0 "
-    same "and sweeps" "$(locks_left)" 0
+    locks_left "and sweeps" 0
     leave_lock
     rl acquire sweeping --owner another --ttl 1h
     starts "$work/variables" "${entry#*  ops  }"
     same "while another host sweeps it ends well" "$status $(cat "$work/out" "$work/err")" "0 "
-    same "and does nothing" "$(locks_left)" 1
+    locks_left "and does nothing" 1
     rl break sweeping
 }
 
@@ -51,15 +51,12 @@ by_systemd() {
     leave_lock
     starts "$work/default" "$(sed -n "s|^ExecStart=/usr/bin/rowlock|$command|p" packaging/systemd/rowlock-sweep.service)"
     same "the command of the service says nothing" "$status $(cat "$work/out" "$work/err")" "0 "
-    same "and sweeps with no more than that line" "$(locks_left)" 0
+    locks_left "and sweeps with no more than that line" 0
 }
 
 units() {
     local findings
-    if ! command -v systemd-analyze >/dev/null; then
-        skip "the units are as systemd wants them" "no systemd-analyze"
-        return
-    fi
+    needs systemd-analyze "the units are as systemd wants them" || return
     mkdir -p "$TMPDIR/units"
     cp packaging/systemd/* "$TMPDIR/units"
     sed -i "s|^ExecStart=/usr/bin/rowlock|ExecStart=/bin/true|" "$TMPDIR/units/rowlock-sweep.service"
@@ -72,8 +69,6 @@ units() {
         systemd-analyze security --offline=yes --threshold=20 "$TMPDIR/units/rowlock-sweep.service"
 }
 
-# ---- an event
-
 base=housekeeping_recipe
 admin() { mariadb --no-defaults --socket="$ROWLOCK_TEST_MYSQL_DIR/s.sock" --user=root -N "$@"; }
 drop_event() { admin -e "SET GLOBAL event_scheduler = OFF; DROP DATABASE IF EXISTS $base; DROP USER IF EXISTS sweep@localhost"; }
@@ -81,6 +76,7 @@ was_swept() { [ "$(admin -e "SELECT swept > 0 FROM rowlock_meta" $base)" = 1 ]; 
 event() { rl check --json; json '(grep { $_->{item} eq "event" } @{$d->{findings}})[0]{value}'; }
 
 by_event() {
+    [ "$db" = mysql ] && own_server || return
     local ROWLOCK_URL=${ROWLOCK_TEST_MYSQL_URL%/*}/$base recipe
     export ROWLOCK_URL
     recipe=$(section "An event of MySQL or MariaDB" | block sql)
@@ -96,7 +92,7 @@ by_event() {
     leave_lock
     holds "the recipe goes through" admin $base -e "source $work/event.sql"
     holds "the event sweeps" until_true was_swept
-    same "with the rights of its definer" "$(locks_left)" 0
+    locks_left "with the rights of its definer" 0
     same "check knows of it" "$(event)" "rowlock_housekeeping, every 1 second"
     # As a replica has the event of its primary.
     admin $base -e "ALTER DEFINER = sweep@localhost EVENT rowlock_housekeeping DISABLE ON SLAVE"
@@ -111,17 +107,6 @@ by_event() {
     drop_event
 }
 
-recipes() {
-    mkdir -p "$work/bin"
-    ln -sf "$command" "$work/bin/rowlock"
-    rl install
-    by_cron
-    by_systemd
-    if [ "$db" = mysql ] && [ -n "${ROWLOCK_TEST_MYSQL_DIR:-}" ]; then
-        by_event
-    fi
-}
-
 units
-for_each_database recipes
+for_each_database install_tables by_cron by_systemd by_event
 done_testing

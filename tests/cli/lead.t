@@ -1,27 +1,21 @@
 #!/usr/bin/env bash
-# `rowlock lead` and `rowlock leader`: one of several is the leader; the next one takes over when it resigns, loses
-# the lock or dies. On each database.
+# `rowlock lead` and `leader`: the next one leads when the leader resigns, loses the lock or dies. On each database.
 . "$(dirname "$0")/cli.sh"
 own_servers
 
 # A job that leaves the number of its term, and stays.
 stay='echo "$ROWLOCK_TOKEN" >>"$0"; exec sleep 300'
 
-terms() { grep -c . "$work/$1" 2>/dev/null; }
-has_terms() { [ "$(terms "$1")" -ge "$2" ]; }
+has_terms() { [ "$(ran "$1")" -ge "$2" ]; }
 
 # leads WHO NAME OPTION…: in the background. Sets $pid.
 leads() {
-    # Time: a loss is found by the next renewal, after a third of the lease. A machine may stand still
-    # for the other two thirds.
+    # Time: the next renewal, after a third of the lease, finds the loss. A machine may stand still for the other two.
     "$command" lead --ttl 15s "${@:2}" -- sh -c "$stay" "$work/$1" 2>"$work/$1.err" </dev/null &
     pid=$!
 }
 
-leader_is() {
-    rl leader "$1" --json
-    [ "$(json '$d->{leader} ? $d->{leader}{note} : "none"')" = "$2" ]
-}
+leader_is() { json_is '$d->{leader} ? $d->{leader}{note} : "none"' "$2" leader "$1"; }
 
 changes() {
     local one other
@@ -49,7 +43,7 @@ changes() {
     rl break throne
     until_true has_terms one 3
     has "a leader that loses the lock ends the job" "$(<"$work/one.err")" "the lock was lost; ending the job"
-    same "and leads again later" "$(terms one)" 3
+    same "and leads again later" "$(ran one)" 3
     killed "until it is ended" TERM 143 "$one"
     exits "then there is no leader" 75 leader throne
 }
@@ -100,8 +94,7 @@ ended() {
     for signal in TERM INT; do
         begun "$work/deaf.$signal" lead --grace 200ms deaf -- sh -c 'trap "" TERM INT; sleep 300 & echo $! >"$0"; wait; sleep 300' \
             "$work/deaf.$signal"
-        killed "SIG$signal ends a job that ignores it, after --grace" $signal 137 "$pid"
-        has "which is said" "$(<"$work/bg.err")" "does not end; killing it"
+        killed "SIG$signal ends a job that ignores it, after --grace, which is said" $signal 137 "$pid" "does not end; killing it"
         holds "and its children" until_true gone "$(<"$work/deaf.$signal")"
         exits "and the lock is free" 75 leader deaf
     done
@@ -122,18 +115,12 @@ ended() {
     exits "there is no lead without a wait" 64 lead -n a -- true
 }
 
-# The leader does not change meanwhile.
-unwritable() {
-    timeout $((20 * slow)) "$command" leader nobody --watch >/dev/full 2>"$work/full.err"
-    same "--watch onto a full disk ends" $? 74
-    has "and says why" "$(<"$work/full.err")" "write to standard output"
-    timeout $((20 * slow)) "$command" leader nobody --watch --json >&- 2>/dev/null
-    same "as it does with standard output closed" $? 74
-}
-
 seen_lines() { [ "$(wc -l <"$work/seen")" -ge "$1" ]; }
 
 watching() {
+    # Their leader does not change.
+    full "leader --watch" leader nobody --watch
+    full "leader --watch --json" leader nobody --watch --json
     "$command" leader seen --watch --interval 50ms >"$work/seen" 2>"$work/seen.err" </dev/null &
     local watcher=$!
     until_true grep -qx -- - "$work/seen"
@@ -154,8 +141,7 @@ watching() {
 
 # The database goes away under a leader.
 outage() {
-    local dir=ROWLOCK_TEST_${db^^}_DIR
-    [ -n "${!dir:-}" ] || return 0
+    own_server || return
     begun "$work/away" lead --ttl 2s away -- sh -c "$stay" "$work/away"
     server stop
     until_true grep -q "back to the queue" "$work/bg.err"
@@ -168,15 +154,5 @@ outage() {
     killed "until it is ended" TERM 143 "$pid"
 }
 
-all() {
-    rl install
-    changes
-    again
-    ended
-    watching
-    unwritable
-    outage
-}
-
-for_each_database all
+for_each_database install_tables changes again ended watching outage
 done_testing

@@ -1,10 +1,8 @@
 #!/usr/bin/env bash
-# Locks that are shared, counted, or several at once; clients that stand in the queue for them; `wait`. On each
-# database.
+# Locks that are shared, counted, or several at once; their queues; `wait`. On each database.
 . "$(dirname "$0")/cli.sh"
 
-# hold TAG WORD…: `run WORD…` in the background, with a job that says it has begun and stays until it is
-# told to go.
+# hold TAG WORD…: `run WORD…` in the background, with a job that says it has begun and stays until it is told to go.
 stay='echo began >"$0"; while [ ! -e "$0.go" ]; do sleep 0.05; done; exit 7'
 declare -A pids
 hold() {
@@ -20,8 +18,6 @@ let_go() {
     finished "${pids[$1]}"
 }
 
-in_line() { until_true queued "$1" "$2"; }
-
 sharing() {
     hold reader1 -s doc
     began reader1
@@ -31,18 +27,15 @@ sharing() {
     silent "which keeps out a client that wants it alone, silently" 75 run -n doc true
     errs "a client that counts its holders is told of another kind, though no client waits" 75 shared run -n --permits 2 doc true
     answers "list tells the kind" 0 'join " ", map { $_->{kind} . ($_->{permits} // "-") } @$d' "shared- shared-" list --json
-    exits "show tells all holders" 0 show doc
-    same "of what kind they are" "$(grep -c '^kind  *shared$' <<<"$out")" 2
+    counts "show tells all holders, and of what kind they are" 0 2 '^kind  *shared$' show doc
     hold writer doc
-    holds "a writer stands in line" in_line doc 1
+    holds "a writer stands in line" until_true queued doc 1
     silent "a client behind the writer does not overtake, though it would share, silently as well" 75 run -n -s doc true
     errs "which -v explains, by the next in the queue" 75 "'doc' goes to sh[" run -n -v -s doc true
     exits "unless it wants to be unfair" 0 run -n -s --unfair doc true
-    exits "show tells the line" 0 show doc
-    holds "with places" grep -Eq '^waiter  *1\. sh\[[0-9]+\]@.* wants exclusive' <<<"$out"
-    exits "as does its JSON" 0 show doc --json
-    same "in an array of its own" \
-        "$(json '@{$d->{grants}} . " " . join " ", map { "$_->{position}$_->{kind}" } @{$d->{waiters}}')" "2 1exclusive"
+    counts "show tells the line with places" 0 1 '^waiter  *1\. sh\[[0-9]*\]@.* wants exclusive' show doc
+    answers "as does its JSON, in an array of its own" 0 \
+        '@{$d->{grants}} . " " . join " ", map { "$_->{position}$_->{kind}" } @{$d->{waiters}}' "2 1exclusive" show doc --json
     let_go reader1
     same "a reader ends" "$status" 7
     let_go reader2
@@ -51,8 +44,7 @@ sharing() {
     let_go writer
     same "and ends" "$status" 7
     exits "acquire shares, too" 0 acquire doc -s --owner one
-    exits "with another" 0 acquire doc -s --owner two
-    holds "each with a token of its own" test "$out" -gt 0
+    gets_above "with another, and a token of its own" "$out" acquire doc -s --owner two
 }
 
 counting() {
@@ -66,10 +58,9 @@ counting() {
     errs "a client that says 3 is contradicted, by how many the others say" 75 "2 permits" run -n --permits 3 pool true
     exits "at once, though it would wait" 75 run --permits 3 pool true
     exits "-E goes for that as well" 9 run -E 9 --permits 3 pool true
-    exits "acquire --json tells the holder in the way" 75 acquire pool --permits 3 -n --json
-    same "and the holder's permits" "$(json '$d->{result} . $d->{holder}{permits} . $d->{holder}{kind}')" "mismatch2counted"
-    rl list
-    has "list shows how many there are" "$(grep '^pool ' <<<"$out" | head -n 1)" " 2 permits "
+    answers "acquire --json tells the holder in the way, and its permits" 75 '$d->{result} . $d->{holder}{permits} . $d->{holder}{kind}' \
+        "mismatch2counted" acquire pool --permits 3 -n --json
+    counts "list shows how many there are" 0 2 '^pool .* 2 permits ' list
     exits "break wants to know which of two" 64 break pool
     rl list --json
     tokens=$(json 'join " ", map { $_->{token} } grep { $_->{name} eq "pool" } @$d')
@@ -84,12 +75,6 @@ counting() {
     same "and the one's does not" "$status" 76
 }
 
-# A waiter of a busy machine may renew its ticket late.
-exact_times() {
-    rl list --waiters --json
-    [ "$(json 'my ($w) = grep { $_->{name} eq "queue" } @$d; $w->{since_us} =~ /^\d{16}$/ && $w->{since_at} =~ /Z$/ && $w->{waited_ms} >= 0 && $w->{remaining_ms} > 0 ? 1 : 0')" = 1 ]
-}
-
 ordering() {
     local i all=()
     hold first queue
@@ -97,20 +82,21 @@ ordering() {
     for i in 1 2 3; do
         "$command" run queue -- sh -c 'echo "$1" >>"$0"' "$work/order" $i 2>/dev/null &
         all+=($!)
-        holds "number $i stands in line" in_line queue $i
+        holds "number $i stands in line" until_true queued queue $i
     done
     exits "list --waiters is a table" 0 list --waiters
     same "with these headings" "$(head -n 1 <<<"$out" | tr -s ' ' | sed 's/ $//')" \
         "NAME POSITION WANTS WAITER FOR TICKET NOTE"
     same "and one row for each" "$(grep -c '^queue  *[123]  *exclusive  *sh\[' <<<"$out")" 3
-    rl list --waiters --names
-    same "list --waiters --names names their lock once" "$(grep -c "^queue$" <<<"$out")" 1
+    counts "list --waiters --names names their lock once" 0 1 '^queue$' list --waiters --names
     rl list --waiters --json
     same "in the order of positions and tickets" \
         "$(json 'my @w = grep { $_->{name} eq "queue" } @$d; my @t = map { $_->{ticket} } @w;
             join(" ", map { $_->{position} } @w) . ($t[0] < $t[1] && $t[1] < $t[2] ? " rising" : " not rising")')" "1 2 3 rising"
     same "whose processes are ours" "$(json 'join " ", map { $_->{pid} } grep { $_->{name} eq "queue" } @$d')" "${all[*]}"
-    holds "with exact times" until_true exact_times
+    # A waiter of a busy machine may renew its ticket late.
+    holds "with exact times" until_true json_is 'my ($w) = grep { $_->{name} eq "queue" } @$d; $w->{since_us} =~ /^\d{16}$/ &&
+        $w->{since_at} =~ /Z$/ && $w->{waited_ms} >= 0 && $w->{remaining_ms} > 0' 1 list --waiters
     errs "the holder in the way is told with the queue, and its length" 75 "(3 in the queue)" run -n -v queue true
     let_go first
     wait "${all[@]}"
@@ -141,15 +127,14 @@ several() {
     exits "not even the free one" 0 run -n n1 true
     errs "-v says which is missing, and its holder" 75 "'n2' is held by sh[" run -n -v n1 n2 n4 -- true
     hold more --ttl 60s n1 n2
-    holds "a client waits for several" in_line n2 1
+    holds "a client waits for several" until_true queued n2 1
     # At the moment at which it looks at both it may be in the way.
     holds "holds none of them meanwhile" until_true "$command" run -n n1 true
     let_go some
     began more
     holds "until all are free" test -s "$work/more"
     rl break n2
-    finished "${pids[more]}"
-    same "a job that has lost one of several is ended" "$status" 76
+    ends "a job that has lost one of several is ended" 76 "${pids[more]}"
     has "with the reason" "$(cat "$work/more.err")" "the lock 'n2' was lost"
     exits "and the others are given back" 0 run -n n1 true
     errs "one of several that is found lost at the end is 76, by its name" 76 "run 'n2': the lock was lost" \
@@ -168,12 +153,12 @@ cancelling() {
     for words in "run busy true" "run -s busy true" "run free busy -- true" "acquire busy --owner impatient"; do
         # shellcheck disable=SC2086 # they are words
         start $words
-        holds "$words stands in line" in_line busy 1
+        holds "$words stands in line" until_true queued busy 1
         killed "Ctrl-C ends the waiting" INT 130 "$pid"
         holds "and leaves no ticket" queued busy 0
     done
     start run busy true
-    in_line busy 1
+    until_true queued busy 1
     killed "so does SIGTERM" TERM 143 "$pid"
     holds "without a ticket as well" queued busy 0
     exits "nor does a wait leave one that is over" 75 run -w 300ms busy true
@@ -185,7 +170,7 @@ circling() {
     rl acquire knife --owner A
     rl acquire fork --owner B
     start acquire fork --owner A
-    holds "one waits for the other" in_line fork 1
+    holds "one waits for the other" until_true queued fork 1
     errs "the client that would close the circle is told of it, in words" 75 "would never end" acquire knife --owner B
     answers "in JSON, too, by its name" 75 '$d->{result}' "deadlock" acquire knife --owner B --json
     end "$pid"
@@ -203,8 +188,7 @@ waiting() {
     errs "-v names the holder, with process and lease" 75 "'house' is held by sh[" wait -v -n house
     start wait -v house
     until_true grep -q waiting "$work/bg.err"
-    exits "it takes no ticket" 0 list --waiters
-    same "as the list shows" "$(grep -c '^house ' <<<"$out")" 0
+    counts "it takes no ticket, as the list shows" 0 0 '^house ' list --waiters
     let_go holder
     ends "it ends when the lock is free" 0 "$pid"
     exits "and has taken nothing" 0 run -n house true
@@ -226,43 +210,21 @@ dying() {
         began holder
         "$command" run $name -- true 2>/dev/null &
         pid=$!
-        in_line $name 1
+        until_true queued $name 1
         kill -9 $pid
         finished $pid
         let_go holder
     done
 }
 
-sweep_finds_tickets() {
-    rl sweep --json
-    [ "$(json '$d->{waiters}')" -ge 1 ]
-}
-
-none_is_left() {
-    rl sweep
-    rl list --waiters --json
-    [ "$(json 'scalar @$d')" -eq 0 ]
-}
+none_is_left() { rl sweep; json_is 'scalar @$d' 0 list --waiters; }
 
 burying() {
     exits "the lock goes to the next when a dead one's ticket is over" 0 run -w 60 grave true
-    holds "the last ticket of a queue is swept" until_true sweep_finds_tickets
+    holds "the last ticket of a queue is swept" until_true json_is '$d->{waiters} >= 1' 1 sweep
     holds "and in the end none is left" until_true none_is_left
     prints "a sweep speaks of tickets, in words, too" 0 ", 0 tickets of dead waiters" sweep
 }
 
-all() {
-    rl install
-    dying
-    sharing
-    counting
-    ordering
-    several
-    cancelling
-    circling
-    waiting
-    burying
-}
-
-for_each_database all
+for_each_database install_tables dying sharing counting ordering several cancelling circling waiting burying
 done_testing

@@ -23,7 +23,8 @@ measures() {
     same "$1: Prometheus can read it" "$? $(<"$work/err")" "0 "
 }
 
-# figure "what holds" LINE: it is among them.
+# figure "what holds" LINE: it is among them. figure_now: among those of $out.
+figure_now() { figures=$(samples); figure "$@"; }
 figure() { has "$1: $2" $'\n'"$figures"$'\n' $'\n'"$2"$'\n'; }
 
 # between "what holds" PREFIX LEAST MOST: the value of the only line that begins so.
@@ -65,8 +66,7 @@ locks() {
     start run held -- true
     waiter=$pid
     until_true queued held
-    # Time: the smallest unit of the figures is a millisecond. A longer wait makes them larger
-    # only.
+    # Time: the smallest unit of the figures is a millisecond. A longer wait makes them larger only.
     sleep 0.05
     measures "metrics"
     figure "exclusive" "rowlock_locks gauge kind='exclusive' state='held' 2.0"
@@ -108,8 +108,7 @@ files() {
     echo old >"$dir/rowlock.prom"
     exec 9<"$dir/rowlock.prom"
     silent "a file for the node exporter" 0 metrics --textfile "$dir/rowlock.prom"
-    figures=$(samples "$dir/rowlock.prom")
-    figure "has them" "rowlock_up gauge 1.0"
+    figure_of "$dir/rowlock.prom" "has them" "rowlock_up gauge 1.0"
     same "a reader of the old one reads it to its end" "$(cat <&9)" old
     exec 9<&-
     rm "$dir/rowlock.prom"
@@ -120,10 +119,15 @@ files() {
 
 # job "what holds" N NAME COMMAND…: a run with --metrics. Sets $figures.
 job() {
-    local file
     exits "$1" "$2" run --metrics "$jobs" "${@:3}"
-    file=$jobs/rowlock_$3.prom
-    figures=$([ ! -e "$file" ] || samples "$file")
+    figures=$(samples "$jobs/rowlock_$3.prom")
+    figure "$1: its status" "rowlock_job_exit_code gauge name='$3' $2.0"
+}
+
+# figure_of FILE "what holds" LINE
+figure_of() {
+    figures=$(samples "$1")
+    figure "${@:2}"
 }
 
 jobs_of_a_host() {
@@ -131,34 +135,28 @@ jobs_of_a_host() {
     jobs=$work/jobs
     mkdir -p "$jobs"
     job "a job that succeeds" 0 nightly true
-    figure "its status" "rowlock_job_exit_code gauge name='nightly' 0.0"
     figure "one run" "rowlock_job_runs_total counter name='nightly' 1.0"
     figure "no loss" "rowlock_job_lost_total counter name='nightly' 0.0"
     between "when" "rowlock_job_last_success_timestamp_seconds gauge name='nightly'" 1500000000 9000000000
     success=$(grep last_success <<<"$figures")
     job "one that fails" 3 nightly sh -c 'sleep 0.01; exit 3'
-    figure "its status" "rowlock_job_exit_code gauge name='nightly' 3.0"
     figure "two runs" "rowlock_job_runs_total counter name='nightly' 2.0"
     figure "the last success stays" "$success"
     between "how long" "rowlock_job_duration_seconds gauge name='nightly'" 0.01 3600
     job "one that exits with 76 by itself" 76 nightly sh -c 'exit 76'
     figure "that is no loss" "rowlock_job_lost_total counter name='nightly' 0.0"
     job "one that a signal ends" 143 nightly sh -c 'kill -TERM $$'
-    figure "as a shell shows it" "rowlock_job_exit_code gauge name='nightly' 143.0"
     job "one that is not there" 127 nightly "$work/none"
-    figure "as a shell shows it" "rowlock_job_exit_code gauge name='nightly' 127.0"
     same "others may read the file" "$(stat -c %a "$jobs/rowlock_nightly.prom")" 644
 
-    # Time: the loss is found by the next renewal, after a third of the lease. A machine may stand still
-    # for the other two thirds.
+    # Time: the next renewal, after a third of the lease, finds the loss. A machine may stand still for the other two.
     begun "$work/begun" run --metrics "$jobs" --ttl 15s nightly -- sh -c 'echo >"$0"; exec sleep 60' "$work/begun"
     before=$(cat "$jobs/rowlock_nightly.prom")
     exits "another run does not get the lock" 75 run --metrics "$jobs" -n nightly true
     same "which changes nothing" "$(cat "$jobs/rowlock_nightly.prom")" "$before"
     rl break nightly
     ends "a job whose lock is lost" 76 "$pid"
-    figures=$(samples "$jobs/rowlock_nightly.prom")
-    figure "its status" "rowlock_job_exit_code gauge name='nightly' 76.0"
+    figure_of "$jobs/rowlock_nightly.prom" "its status" "rowlock_job_exit_code gauge name='nightly' 76.0"
     figure "a loss" "rowlock_job_lost_total counter name='nightly' 1.0"
     figure "six runs" "rowlock_job_runs_total counter name='nightly' 6.0"
 
@@ -184,20 +182,16 @@ jobs_with_names() {
     same "each has a file of its own" "$(find "$jobs" -name '*.prom' | wc -l)" 8
     same "in that folder" "$(find "$work" -name '*a*.prom' ! -path "$jobs/*")" ""
     same "a name without danger is the file's" "$(ls "$jobs/rowlock_a_b.prom")" "$jobs/rowlock_a_b.prom"
-    figures=$(samples "$(grep -l 'quo' "$jobs"/*.prom)")
     "$python" -c 'import sys; print("rowlock_job_runs_total counter name=%r 1.0" % sys.argv[1])' "$hostile" >"$work/expected"
-    figure "the label has the whole name" "$(cat "$work/expected")"
+    figure_of "$(grep -l 'quo' "$jobs"/*.prom)" "the label has the whole name" "$(cat "$work/expected")"
     exits "it runs again" 0 run --metrics "$jobs" "$hostile" true
-    figures=$(samples "$(grep -l 'quo' "$jobs"/*.prom)")
-    figure "its counter is read back" "$(sed 's/1.0$/2.0/' "$work/expected")"
-    figures=$(samples "$(grep -l 'two' "$jobs"/*.prom)")
-    figure "two locks are one job" "rowlock_job_runs_total counter name='one\\ntwo' 1.0"
+    figure_of "$(grep -l 'quo' "$jobs"/*.prom)" "its counter is read back" "$(sed 's/1.0$/2.0/' "$work/expected")"
+    figure_of "$(grep -l 'two' "$jobs"/*.prom)" "two locks are one job" "rowlock_job_runs_total counter name='one\\ntwo' 1.0"
     job "a job that has never succeeded" 1 sorry false
     figure "has run" "rowlock_job_runs_total counter name='sorry' 1.0"
     same "and has no time of a success" "$(grep -c last_success <<<"$figures")" 0
     printf 'rowlock_job_last_%s_timestamp_seconds{name="sorry"} 99999999999.000\n' start success >"$jobs/rowlock_sorry.prom"
     job "a file was written while the clock was wrong" 3 sorry sh -c 'exit 3'
-    figure "the status is that of this run" "rowlock_job_exit_code gauge name='sorry' 3.0"
     between "the time is that of this run" "rowlock_job_last_start_timestamp_seconds gauge name='sorry'" 1500000000 9000000000
     same "a success to come is none" "$(grep -c last_success <<<"$figures")" 0
     mkfifo "$jobs/rowlock_pipe.prom"
@@ -234,31 +228,17 @@ rules() {
 }
 
 database_away() {
-    local dir=ROWLOCK_TEST_${db^^}_DIR
-    [ -n "${!dir:-}" ] || return 0
+    own_server || return
     server stop
     errs "without the server, metrics say so" 69 "rowlock: " metrics
-    figures=$(samples)
-    figure "and are down" "rowlock_up gauge 0.0"
+    figure_now "and are down" "rowlock_up gauge 0.0"
     same "and nothing else" "$(wc -l <<<"$figures")" 1
     exits "a file is written all the same" 0 metrics --textfile "$work/textfile/rowlock.prom"
-    figures=$(samples "$work/textfile/rowlock.prom")
-    figure "which tells the alert" "rowlock_up gauge 0.0"
+    figure_of "$work/textfile/rowlock.prom" "which tells the alert" "rowlock_up gauge 0.0"
     same "the reason is said" "$(grep -c "^rowlock: " <<<"$err")" 1
     server start
     exits "with the server again" 0 metrics --textfile "$work/textfile/rowlock.prom"
-    figures=$(samples "$work/textfile/rowlock.prom")
-    figure "it is up again" "rowlock_up gauge 1.0"
-}
-
-one_database() {
-    empty_tables
-    locks
-    files
-    jobs_of_a_host
-    jobs_with_names
-    rules
-    database_away
+    figure_of "$work/textfile/rowlock.prom" "it is up again" "rowlock_up gauge 1.0"
 }
 
 # Nothing is written where the file was, if the new one cannot be written as a whole.
@@ -273,11 +253,9 @@ no_room() {
     is "the old file stays" "$(cat "$dir/rowlock.prom")" old
     is "and no other" "$(ls -A "$dir")" rowlock.prom
     errs "a database that cannot be" 64 "does not exist" --url sqlite:/no/such/folder/x.db metrics
-    figures=$(samples)
-    figure "is down" "rowlock_up gauge 0.0"
+    figure_now "is down" "rowlock_up gauge 0.0"
     errs "a URL that cannot be" 64 "the URL must begin with" --url bogus:// metrics --textfile "$dir/bogus.prom"
-    figures=$(samples "$dir/bogus.prom")
-    figure "the alert sees it too" "rowlock_up gauge 0.0"
+    figure_of "$dir/bogus.prom" "the alert sees it too" "rowlock_up gauge 0.0"
     rm "$dir/bogus.prom"
     errs "a folder that is not there" 74 "No such file" metrics --textfile "$dir/none/rowlock.prom"
     errs "a folder in the file's place" 74 "not a regular file" metrics --textfile "$dir"
@@ -381,8 +359,7 @@ members() {
     done
     mv "$at/2.db" "$at/away"
     errs "one of them is away" 78 "member 2" metrics
-    figures=$(samples)
-    figure "it is down" "rowlock_up gauge member='2' 0.0"
+    figure_now "it is down" "rowlock_up gauge member='2' 0.0"
     figure "the others are up" "rowlock_up gauge member='3' 1.0"
     figure "and have the lock" "rowlock_locks gauge kind='exclusive' member='1' state='held' 1.0"
 }
@@ -391,13 +368,12 @@ no_file() {
     unset ROWLOCK_URL
     export XDG_STATE_HOME=$work/no-state
     errs "without any database" 78 "does not exist" metrics
-    figures=$(samples)
-    figure "nothing is up" "rowlock_up gauge 0.0"
+    figure_now "nothing is up" "rowlock_up gauge 0.0"
     ok "and nothing is created" test ! -e "$XDG_STATE_HOME"
     export ROWLOCK_URL
 }
 
-for_each_database one_database
+for_each_database empty_tables locks files jobs_of_a_host jobs_with_names rules database_away
 export ROWLOCK_URL=sqlite:$work/a.db
 rl install
 no_room
@@ -405,10 +381,7 @@ left_behind
 several_writers
 members
 no_file
-terminal() {
-    rl acquire $'esc\e[31m\u0085\u202e' --owner o
-    prints "what a terminal would obey is escaped" 0 'name="esc\\x1b[31m\\xc2\\x85\\xe2\\x80\\xae"' metrics --match 'esc*'
-    same "and not printed" "$(grep -c $'\e' <<<"$out")" 0
-}
-terminal
+rl acquire $'esc\e[31m\u0085\u202e' --owner o
+prints "what a terminal would obey is escaped" 0 'name="esc\\x1b[31m\\xc2\\x85\\xe2\\x80\\xae"' metrics --match 'esc*'
+same "and not printed" "$(grep -c $'\e' <<<"$out")" 0
 done_testing

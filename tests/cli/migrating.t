@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# docs/MIGRATING.md: the traps of flock, GET_LOCK and pg_advisory_lock, and what rowlock does in their place. What it
-# names in other tests is there.
+# docs/MIGRATING.md: the traps of flock, GET_LOCK and pg_advisory_lock, and the tests that it names.
 . "$(dirname "$0")/cli.sh"
 
 # A job that says it has begun, with a process in the background that outlives it.
@@ -38,7 +37,6 @@ statuses() {
     begun "$work/job" run status -- sh -c 'echo $$ >"$0"; exec sleep 300' "$work/job"
     end "$pid"
     holds "TERM ends the command too" until_true gone "$(cat "$work/job")"
-    exits "and the lock is free" 0 run -n status true
 }
 
 away() {
@@ -64,14 +62,11 @@ wrappers() {
     same "a wrapper outside is quiet on the host that does not run" \
         "$(chronically "$command" run -n -E 0 chronic true; echo $?)" 0
     rl break chronic
-    # Time: the loss is found by the next renewal, after a third of the lease. A machine may stand still
-    # for the other two thirds.
+    # Time: the next renewal, after a third of the lease, finds the loss. A machine may stand still for the other two.
     out=$(chronically "$command" run --ttl 15s chronic -- sh -c '"$0" break chronic; sleep 300' "$command")
     same "a wrapper outside passes 76 on" "$?" 76
     has "and tells of a lock that was lost" "$out" "the lock was lost"
 }
-
-# ---- session locks
 
 # cut SESSIONS: ends those of the sessions for which this condition holds.
 cut() {
@@ -82,13 +77,6 @@ cut() {
             sql_client --force <"$work/kills"
             ;;
     esac >/dev/null 2>&1
-}
-
-sessions() {
-    case $db in
-        postgres) sql_client <<<"SELECT count(*) FROM pg_stat_activity WHERE $1" ;;
-        mysql) sql_client <<<"SELECT COUNT(*) FROM information_schema.processlist WHERE $1" ;;
-    esac
 }
 
 # session_lock TAKE TRY NO YES: what another session's TRY answers before the connection is cut, and after.
@@ -109,54 +97,36 @@ session_lock() {
 }
 taken_by_another() { [ "$(sql_client <<<"SELECT $1")" = "$2" ]; }
 
-make_user() {
-    case $db in
-        postgres) echo "CREATE ROLE rowlock_cut_$$ SUPERUSER LOGIN" | sql_client ;;
-        mysql) echo "CREATE USER rowlock_cut_$$@'%'; GRANT ALL ON *.* TO rowlock_cut_$$@'%'" | sql_client ;;
-    esac
-}
-drop_user() {
-    case $db in
-        postgres) echo "DROP ROLE rowlock_cut_$$" | sql_client ;;
-        mysql) echo "DROP USER rowlock_cut_$$@'%'" | sql_client ;;
-    esac
-}
-
 session_locks() {
+    local user=rowlock_cut_$$ make drop sessions of_user url=$ROWLOCK_URL
     case $db in
+        sqlite) return ;;
         postgres)
+            make="CREATE ROLE $user SUPERUSER LOGIN" drop="DROP ROLE $user" sessions=pg_stat_activity of_user="usename = '$user'"
             session_lock "pg_advisory_lock(4711)" "pg_try_advisory_lock(4711)" f t
             same "pg_advisory_lock: ROLLBACK does not release it" "$(sql_client <<<"BEGIN; SELECT pg_try_advisory_lock(4712); ROLLBACK;
                 SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 4712 AND pid = pg_backend_pid();")" "t
 1"
             ;;
         mysql)
+            make="CREATE USER $user; GRANT ALL ON *.* TO $user" drop="DROP USER $user"
+            sessions=information_schema.processlist of_user="user = '$user'"
             same "GET_LOCK: a name is one for all databases" \
                 "$(sql_client <<<"SELECT GET_LOCK('shared', 0); USE information_schema; SELECT IS_FREE_LOCK('shared')")" "1
 0"
             session_lock "GET_LOCK('migrating', 0)" "GET_LOCK('migrating', 0)" 0 1
             ;;
     esac
-    local of_user="usename = 'rowlock_cut_$$'" url=$ROWLOCK_URL
-    [ "$db" = postgres ] || of_user="user = 'rowlock_cut_$$'"
-    make_user
-    ROWLOCK_URL=$(sed -E "s|//[^@/]*@|//rowlock_cut_$$@|" <<<"$url")
+    sql_client <<<"$make"
+    ROWLOCK_URL=$(sed -E "s|//[^@/]*@|//$user@|" <<<"$url")
     begun "$work/kept" run kept -- sh -c 'echo begun >"$0"; until [ -e "$0.go" ]; do sleep 0.05; done' "$work/kept"
-    holds "a holder has connections" test "$(sessions "$of_user")" -gt 0
+    holds "a holder has connections" test "$(sql_client <<<"SELECT count(*) FROM $sessions WHERE $of_user")" -gt 0
     cut "$of_user"
     exits "a holder whose connections are cut keeps its lock" 75 run -n kept true
     touch "$work/kept.go"
     ends "and its job goes through" 0 "$pid"
     ROWLOCK_URL=$url
-    drop_user
-}
-
-migrations() {
-    rl install
-    background_process
-    statuses
-    wrappers
-    [ "$db" = sqlite ] || session_locks
+    sql_client <<<"$drop"
 }
 
 # Each line of the tables names a test, and what it says there.
@@ -172,9 +142,5 @@ named() {
 
 named
 away
-if command -v flock >/dev/null; then
-    for_each_database migrations
-else
-    skip "the traps of flock" "no flock"
-fi
+needs flock "the traps of flock" && for_each_database install_tables background_process statuses wrappers session_locks
 done_testing

@@ -83,8 +83,7 @@ database_freezes() {
 database_restarts() {
     begun_by one
     server stop
-    # Time: the hosts mostly find no server meanwhile. What holds after it holds without that,
-    # too.
+    # Time: the hosts mostly find no server meanwhile. What holds after it holds without that, too.
     sleep 1
     server start
     back "a database that restarted"
@@ -99,10 +98,9 @@ file_locked() {
 
 # A host dies while the database restarts.
 one_fault() {
-    local dir=ROWLOCK_TEST_${db^^}_DIR
     begun_by one
     kill -KILL "$run"
-    if [ -n "${!dir:-}" ]; then
+    if own_server; then
         server stop
         server start
     fi
@@ -110,12 +108,11 @@ one_fault() {
 }
 
 faults() {
-    local dir=ROWLOCK_TEST_${db^^}_DIR
     host_dies
     host_freezes
     if [ "$db" = sqlite ]; then
         file_locked
-    elif [ -n "${!dir:-}" ]; then
+    elif own_server; then
         database_freezes
         database_restarts
     fi

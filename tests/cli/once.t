@@ -9,11 +9,8 @@ job='echo ran >>"$0"; exit "$(cat "$0.status" 2>/dev/null || echo 0)"'
 # once KEY NAME OPTION…: that job, with a file of the name's. Sets $status, $out and $err.
 once() { rl run "$2" --once "$1" "${@:3}" -- sh -c "$job" "$work/$2"; }
 
-# once_ran "what holds" N COUNT KEY NAME OPTION…: it exits with N, and the job has run so often in all.
-once_ran() {
-    once "${@:4}"
-    same "$1" "$status $(ran "$5")" "$2 $3"
-}
+# once_ran "what holds" N COUNT KEY NAME: has_run with that.
+once_ran() { has_run "${@:1:3}" "$5" run "$5" --once "$4" -- sh -c "$job" "$work/$5"; }
 
 done_once() {
     once_ran "a new key: the job runs" 0 1 k1 daily
@@ -24,9 +21,9 @@ done_once() {
     has "with -v it is" "$err" "'k1' was done before, at 2"
     has "and what follows" "$err" "nothing is run"
     once_ran "another key: it runs" 0 2 k2 daily
-    rl run daily -- sh -c "$job" "$work/daily"
-    same "without a key, too" "$status $(ran daily)" "0 3"
+    has_run "without a key, too" 0 3 daily run daily -- sh -c "$job" "$work/daily"
     holds "the lock is free after all that" free daily
+    race "several at once: it is run once" --once k10
 }
 
 mismatches() {
@@ -40,8 +37,8 @@ mismatches() {
     exits "what just fits is not" 0 run daily --once "$(printf '%247s' x)" true
     exits "it needs the lock for itself: no -s" 64 run -s daily --once k0 true
     exits "nor --permits" 64 run --permits 2 daily --once k0 true
-    exits "several locks and a key" 0 run b a --once both -- sh -c '"$0" once list b a --json >"$1"' "$command" "$work/both.json"
-    same "in progress meanwhile" "$(json '$d->[0]{state}' "$(<"$work/both.json")")" "in progress"
+    answers "several locks and a key, in progress meanwhile" 0 '$d->[0]{state}' "in progress" \
+        run b a --once both -- "$command" once list b a --json
     exits "of several locks in another order" 0 run a b --once both -- true
     exits "are once" 0 run a b --once both -- true
 }
@@ -53,22 +50,17 @@ scopes() {
         once "one key" "$name"
         once_ran "each lock has keys of its own ($name)" 0 1 "one key" "$name"
     done
-    rl run "scope one" scope:two --once "one key" -- sh -c "$job" "$work/both"
-    same "so have two locks together" "$status $(ran both)" "0 1"
-    rl run scope:two "scope one" --once "one key" -- sh -c "$job" "$work/both"
-    same "in each order" "$status $(ran both)" "0 2"
+    has_run "so have two locks together" 0 1 both run "scope one" scope:two --once "one key" -- sh -c "$job" "$work/both"
+    has_run "in each order" 0 2 both run scope:two "scope one" --once "one key" -- sh -c "$job" "$work/both"
     rl run 1 --once "1:2" -- sh -c "$job" "$work/parts"
-    rl run 1:1 --once "2" -- sh -c "$job" "$work/parts"
-    same "no name and key are taken for others" "$(ran parts)" 2
+    has_run "no name and key are taken for others" 0 2 parts run 1:1 --once "2" -- sh -c "$job" "$work/parts"
 
-    exits "keys can be listed" 0 once list scope:two
-    holds "those of one lock" test "$(wc -l <<<"$out")" = 2
+    counts "keys can be listed, those of one lock below a heading" 0 2 . once list scope:two
     has "with the lock's name and the state" "$out" "scope:two  done "
     has "and the key" "$out" "one key"
-    exits "or of two" 0 once list "scope one" scope:two --json
-    same "also as JSON" "$(json 'join "|", scalar @$d, map { @$_{qw(name key state)} } @$d')" "1|scope one, scope:two|one key|done"
-    rl once list --json
-    holds "or all there are" test "$(json 'scalar @$d')" -gt 5
+    answers "or of two, also as JSON" 0 'join "|", scalar @$d, map { @$_{qw(name key state)} } @$d' "1|scope one, scope:two|one key|done" \
+        once list "scope one" scope:two --json
+    answers "or all there are" 0 '@$d > 5' 1 once list --json
     answers "of a lock without keys, there are none" 0 'scalar @$d' 0 once list nothing --json
 
     exits "a key can be forgotten" 0 once forget scope:two "one key"
@@ -94,8 +86,7 @@ failures() {
     once_ran "once" 0 3 k3 failing
     exits "a job that is not there" 127 run lacking --once k4 -- "$work/shell" -c "$job" "$work/lacking"
     ln -s "$(command -v sh)" "$work/shell"
-    exits "is run when it is" 0 run lacking --once k4 -- "$work/shell" -c "$job" "$work/lacking"
-    same "once" "$(ran lacking)" 1
+    has_run "is run when it is" 0 1 lacking run lacking --once k4 -- "$work/shell" -c "$job" "$work/lacking"
     exits "a job that a signal ends" 137 run killed --once k5 -- sh -c 'kill -9 $$'
     exits "can be given up for another" 0 run killed --once k5 -- true
     exits "one that --max-hold ends" 76 run --max-hold 300ms long --once k6 -- \
@@ -113,8 +104,7 @@ interruptions() {
     exits "while it runs, others are busy" 75 run -n cut --once k7 -- sh -c "$stay" "$work/cut"
     killed "a signal ends the job" TERM 143 "$pid"
     touch "$work/cut.short"
-    exits "the next run does it" 0 run cut --once k7 -- sh -c "$stay" "$work/cut"
-    same "that was the second time" "$(ran cut)" 2
+    has_run "the next run does it, for the second time" 0 2 cut run cut --once k7 -- sh -c "$stay" "$work/cut"
     begin dead k8
     killed "rowlock itself is killed" KILL 137 "$pid"
     touch "$work/dead.short"
@@ -125,10 +115,8 @@ interruptions() {
     rl acquire dead --owner another --ttl 1h
     answers "also while another client has the lock" 0 '$d->[0]{state}' "given up" once list dead --json
     rl break dead
-    exits "after that the next run takes it over" 0 run -n dead --once k8 -- sh -c "$stay" "$work/dead"
-    same "that was the second time, too" "$(ran dead)" 2
-    exits "and the last" 0 run -n dead --once k8 -- sh -c "$stay" "$work/dead"
-    same "for it is done" "$(ran dead)" 2
+    has_run "after that the next run takes it over, for the second time" 0 2 dead run -n dead --once k8 -- sh -c "$stay" "$work/dead"
+    has_run "and the last, for it is done" 0 2 dead run -n dead --once k8 -- sh -c "$stay" "$work/dead"
     begin changed k14
     killed "rowlock is killed with a command" KILL 137 "$pid"
     rl break changed
@@ -136,9 +124,12 @@ interruptions() {
     errs "and done by it" 64 "rowlock once forget NAME KEY" run -n changed --once k14 -- sh -c "$stay" "$work/changed"
 }
 
-# Jobs that wait for each other's file. The lock is taken from the first, and the second takes over the key.
+# A job that waits for a file.
+wait_for='echo ran >>"$0"; until [ -e "$0.go" ]; do sleep 0.05; done'
+
+# The lock is taken from the first, and the second takes over the key.
 lost() {
-    local first second wait_for='echo ran >>"$0"; until [ -e "$0.go" ]; do sleep 0.05; done'
+    local first second
     start run lost --once k9 --ttl 1h -- sh -c "$wait_for" "$work/lost"
     first=$pid
     until_true test -s "$work/lost"
@@ -147,49 +138,39 @@ lost() {
     second=$!
     until_true grep -qz 'ran.ran' "$work/lost"
     touch "$work/lost.go"
-    ends "a run that has lost the lock, and so the key, is told" 76 "$first"
-    has "in words" "$(<"$work/bg.err")" "'k9' was done, but its key is gone: another run may do it as well"
+    ends "a run that has lost the lock, and so the key, is told in words" 76 "$first" \
+        "'k9' was done, but its key is gone: another run may do it as well"
     finished "$second"
     same "the run that has taken it over completes it" "$status $(<"$work/second.err")" "0 "
     errs "a run whose key is forgotten is told by its key" 76 "rowlock: run 'lost': 'k15' was done, but its key is gone" \
         run lost --once k15 -- "$command" once forget lost k15
     same "in one line" "$(wc -l <<<"$err")" 1
-    exits "and then it is done" 0 run -n lost --once k9 -- sh -c "$wait_for" "$work/lost"
-    same "by two, as was said" "$(ran lost)" 2
+    has_run "and then it is done, by two, as was said" 0 2 lost run -n lost --once k9 -- sh -c "$wait_for" "$work/lost"
 }
 
 # A job that is told to end, and says that all is well, is taken at its word.
 content() {
     begun "$work/content" run content --once k11 -- bash -c 'trap "exit 0" TERM; echo ran >>"$0"; sleep 300 & wait' "$work/content"
     killed "a job that makes 0 of a signal" TERM 0 "$pid"
-    exits "is done" 0 run content --once k11 -- bash -c 'trap "exit 0" TERM; echo ran >>"$0"; sleep 300 & wait' \
+    has_run "is done once" 0 1 content run content --once k11 -- bash -c 'trap "exit 0" TERM; echo ran >>"$0"; sleep 300 & wait' \
         "$work/content"
-    same "once" "$(ran content)" 1
 }
 
 # While the job runs a DBA takes the table away.
 not_taken_down() {
-    local wait_for='echo ran >>"$0"; until [ -e "$0.go" ]; do sleep 0.05; done'
-    if [ "$db" = sqlite ] && ! command -v sqlite3 >/dev/null; then
-        skip "$(about "what cannot be told")" "there is no sqlite3 to take the table away with"
-        return
-    fi
+    [ "$db" != sqlite ] || needs sqlite3 "what cannot be told" || return
     begun "$work/untold" run untold --once k12 --ttl 1h -- sh -c "$wait_for" "$work/untold"
     echo "ALTER TABLE cli_$$_once RENAME TO cli_$$_twice" | sql_client
     touch "$work/untold.go"
-    ends "that it was done cannot be told: the status says why" 78 "$pid"
-    has "and so do words" "$(<"$work/bg.err")" "'k12' was done, but may not be recorded as done"
+    ends "that it was done cannot be told: the status says why, and so do words" 78 "$pid" \
+        "'k12' was done, but may not be recorded as done"
     echo "ALTER TABLE cli_$$_twice RENAME TO cli_$$_once" | sql_client
-    exits "the next run" 0 run -n untold --once k12 -- sh -c "$wait_for" "$work/untold"
-    same "does it again" "$(ran untold)" 2
+    has_run "the next run does it again" 0 2 untold run -n untold --once k12 -- sh -c "$wait_for" "$work/untold"
 }
 
 # A claim of a higher token: of a program that uses the library, for example.
 claimed_elsewhere() {
-    if [ "$db" = sqlite ] && ! command -v sqlite3 >/dev/null; then
-        skip "$(about "a claim of another program")" "there is no sqlite3 to make one with"
-        return
-    fi
+    [ "$db" != sqlite ] || needs sqlite3 "a claim of another program" || return
     begin elsewhere k13
     killed "a run is killed" KILL 137 "$pid"
     rl break elsewhere
@@ -208,8 +189,7 @@ sweeping() {
     answers "or are never removed" 0 '$d->{once}' 0 sweep --once-older-than never --json
     answers "a dry run removes none" 0 '$d->{once}' 0 sweep --once-older-than 1ms --dry-run --json
     once_ran "so they are known" 0 3 k1 daily
-    rl sweep --once-older-than 1ms --json
-    holds "a sweep tells how many it forgets" test "$(json '$d->{once}')" -gt 5
+    answers "a sweep tells how many it forgets" 0 '$d->{once} > 5' 1 sweep --once-older-than 1ms --json
     once_ran "what is forgotten is done again" 0 4 k1 daily
     # Time: the key must be older than 1 ms by the real clock. More changes nothing.
     sleep 0.05
@@ -217,20 +197,6 @@ sweeping() {
     exits "a length of nothing is not accepted" 64 sweep --once-older-than 0
 }
 
-all() {
-    rl install
-    done_once
-    mismatches
-    scopes
-    failures
-    interruptions
-    lost
-    content
-    not_taken_down
-    claimed_elsewhere
-    race "several at once: it is run once" --once k10
-    sweeping
-}
-
-for_each_database all
+for_each_database install_tables done_once mismatches scopes failures interruptions lost content \
+    not_taken_down claimed_elsewhere sweeping
 done_testing

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# `rowlock run`: what its command gets, what becomes of its status, how long the lock is held, and what
-# happens when the lease is lost. Signals are in signals.t. On each database.
+# `rowlock run`: what its command gets, its status, how long it holds the lock, and a lost lease. On each database.
 . "$(dirname "$0")/cli.sh"
 
 # A job that says it has begun, and stays until it is ended.
@@ -46,8 +45,7 @@ environment() {
     same "the table names the command" "$(json '$d->{grants}[0]{program}' "$shown")" "sh"
 }
 
-# ignored COMMAND…: the signals that a process started by COMMAND ignores. The two above 31 are the C
-# library's own.
+# ignored COMMAND…: the signals that COMMAND's process ignores. The two above 31 are the C library's own.
 ignored() {
     local mask
     mask=$("$@" grep SigIgn /proc/self/status | tr -dc '0-9a-f')
@@ -56,16 +54,11 @@ ignored() {
 
 # What the command can see of files and streams.
 files() {
-    exits "standard input, output and error are the command's" 0 run io -- sh -c 'cat; echo err >&2'
-    same "error included" "$err" "err"
-    out=$(echo through | "$command" run io cat)
-    same "input included" "$out" "through"
-    out=$("$command" run io -- sh -c 'ls -l /proc/$$/fd; :' | grep -c -- '->')
-    same "no file, pipe or socket of the lock or its keeper is left open in it" "$out" \
-        "$(sh -c 'ls -l /proc/$$/fd; :' | grep -c -- '->')"
-    echo inherited >"$work/file"
-    out=$("$command" run io -- sh -c 'cat <&7' 7<"$work/file")
-    same "but a file that the caller opened for it is" "$out" "inherited"
+    errs "standard error is the command's" 0 "err" run io -- sh -c 'echo err >&2'
+    same "so are standard input and output" "$(echo through | "$command" run io cat)" "through"
+    counts "no file, pipe or socket of the lock or its keeper is left open in it" 0 "$(sh -c 'ls -l /proc/$$/fd; :' | grep -c -- '->')" \
+        '->' run io -- sh -c 'ls -l /proc/$$/fd; :'
+    gives "but a file that the caller opened for it is" 0 "inherited" run io -- sh -c 'cat <&7' 7< <(echo inherited)
     same "no signal is ignored that was not" "$(ignored "$command" run io)" "$(ignored env)"
     "$command" run io -- sh -c '[ ! -e /proc/self/fd/1 ]' >&-
     same "a closed standard output stays closed, and is no error" $? 0
@@ -85,8 +78,7 @@ rivals() {
     holds "a waiter does not run" test ! -e "$work/second"
     kill "$(cat "$sign.child")"
     ends "the first ends" 0 "$pid"
-    finished $i
-    same "and the other runs" "$status" 0
+    ends "and the other runs" 0 $i
     holds "its command" test -e "$work/second"
 
     echo 0 >"$work/counter"
@@ -123,6 +115,16 @@ holding() {
     exec 8<&-
 }
 
+begin_staying() {
+    as=lost begin lost --ttl 60s
+    lost=$pid
+    rl break lost
+    as=renewed begin renewed --ttl 60s
+    renewed=$pid
+    as=told start run --stall 10s --ttl 30s told -- sh -c 'for i in $(seq 25); do echo >&"$ROWLOCK_PROGRESS_FD"; sleep 0.5; done; exit 7'
+    told=$pid
+}
+
 # What began first: a lease of 60 s is renewed after a third of it, and the silence of 10 s would have been told.
 staying() {
     ends "a job whose lock was broken is ended" 76 "$lost"
@@ -131,7 +133,6 @@ staying() {
     holds "and so is its child" until_true gone "$(cat "$work/lost.child")"
     until_true renewed renewed
     holds "a lease is renewed for as long as the command runs" kill -0 "$renewed"
-    holds "as its renewals tell" test "$(json '$d->{grants}[0]{renewals}')" -ge 1
     holds "and it has not run out" test "$(json '$d->{grants}[0]{remaining_ms}')" -gt 0
     killed "it ends when told" TERM 143 "$renewed"
     ends "a job that tells progress goes on" 7 "$told"
@@ -176,8 +177,7 @@ CREATE FUNCTION pg_catalog.clock_timestamp() RETURNS timestamptz LANGUAGE sql VO
 END
     local -x ROWLOCK_URL=$url
     rl install
-    # Time: the jump is found by the next renewal, after a third of the lease. A machine may stand
-    # still for the other two thirds.
+    # Time: the next renewal, after a third of the lease, finds the jump. A machine may stand still for the other two.
     begin jumping --ttl 15s --grace 300ms
     psql -qAtX "$url" -c "UPDATE clock SET ahead = '1 hour'"
     holds "a lease that ran out because the database's clock jumped is told" \
@@ -222,8 +222,8 @@ first_process() {
 
 # A run inside of a run.
 nested() {
-    exits "a run of the same name inside of it is refused" 64 run nest -- "$command" run nest true
-    has "with the reason" "$err" "run 'nest': a run around this command holds it"
+    errs "a run of the same name inside of it is refused, with the reason" 64 "run 'nest': a run around this command holds it" \
+        run nest -- "$command" run nest true
     exits "one of several names, too" 64 run nest "other nest" -- "$command" run third "other nest" -- true
     exits "or under the same owner" 64 run --owner me nest -- "$command" run --owner me nest true
     exits "and one that would wait for a while" 64 run nest -- "$command" run -w 1s nest true
@@ -242,9 +242,8 @@ nested() {
 # Two or more runs around one that asks for a name again. Owners and names look like parts of the list.
 nested_deep() {
     local odd=$'a\nnest) (6e657374:'
-    exits "a run inside of two others is refused the name of the outermost" 64 run nest -- \
-        "$command" run inner -- timeout 60 "$command" run nest true
-    has "with the same reason" "$err" "run 'nest': a run around this command holds it"
+    errs "a run inside of two others is refused the name of the outermost, with the same reason" 64 \
+        "run 'nest': a run around this command holds it" run nest -- "$command" run inner -- timeout 60 "$command" run nest true
     exits "one inside of three, too" 64 run third nest -- "$command" run inner -- \
         "$command" run "$odd" -- timeout 60 "$command" run nest true
     exits "and the name between them" 64 run nest -- \
@@ -259,8 +258,8 @@ nested_deep() {
 
 # The owner of the run around it, and any owner that is said twice, would take the lock over.
 nested_owner() {
-    exits "acquire inside of a run does not take its lock over" 64 run nest -- "$command" acquire nest
-    has "and says why" "$err" "acquire 'nest': a run around this command holds it"
+    errs "acquire inside of a run does not take its lock over, and says why" 64 "acquire 'nest': a run around this command holds it" \
+        run nest -- "$command" acquire nest
     exits "neither does one that does not wait" 64 run nest -- "$command" acquire -n nest
     exits "one with another owner would wait for ever" 64 run nest -- timeout 60 "$command" acquire --owner me nest
     exits "unless it does not wait" 75 run nest -- "$command" acquire -n --owner me nest
@@ -271,8 +270,7 @@ nested_owner() {
     exits "and so is a shared one" 64 run -s --owner me nest -- "$command" run -s --owner me nest true
 }
 
-# raise-tokens --new-identity between two looks at the tables: a view that changes after the first look stands
-# in for it.
+# A view that changes after the first look stands in for raise-tokens --new-identity between two looks.
 renaming() {
     local meta=cli_$$_meta
     [ "$db" = postgres ] || return 0
@@ -287,31 +285,6 @@ END
     sql_client <<<"DROP VIEW $meta; DROP SEQUENCE looks_$meta; ALTER TABLE renamed_$meta RENAME TO $meta;"
 }
 
-all() {
-    local lost renewed told
-    rl install
-    as=lost begin lost --ttl 60s
-    lost=$pid
-    rl break lost
-    as=renewed begin renewed --ttl 60s
-    renewed=$pid
-    as=told start run --stall 10s --ttl 30s told -- sh -c 'for i in $(seq 25); do echo >&"$ROWLOCK_PROGRESS_FD"; sleep 0.5; done; exit 7'
-    told=$pid
-    statuses
-    environment
-    files
-    rivals
-    holding
-    losing
-    stalling
-    jumping
-    renaming
-    nested
-    nested_deep
-    nested_owner
-    first_process
-    staying
-}
-
-for_each_database all
+for_each_database install_tables begin_staying statuses environment files rivals holding losing stalling \
+    jumping renaming nested nested_deep nested_owner first_process staying
 done_testing

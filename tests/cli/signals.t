@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# `rowlock run` and signals: while it waits, while its command runs, on a terminal, and kill -9 itself.
-# On each database.
+# `rowlock run` and signals: while it waits, while its command runs, on a terminal, and kill -9. On each database.
 . "$(dirname "$0")/cli.sh"
 
 # A job that writes down which signals it gets.
@@ -8,22 +7,20 @@ listen='for s in HUP INT QUIT TERM USR1 USR2 WINCH; do trap "echo $s >>\"$0.got\
 trap "exit 7" ALRM; echo $$ >"$0"; while :; do sleep 0.05; done'
 
 waiting() {
-    local signal number holder
+    local signal holder
     start run held --ttl 60s -- sleep 300
     holder=$pid
     until_true "$command" show held
     for signal in INT TERM HUP QUIT USR1; do
-        number=$(kill -l $signal)
         start run -v held -- touch "$work/never"
         until_true grep -q waiting "$work/bg.err"
-        kill -s $signal "$pid"
-        ends "SIG$signal ends the waiting" $((128 + number)) "$pid"
+        killed "SIG$signal ends the waiting" $signal $((128 + $(kill -l $signal))) "$pid"
     done
     holds "whose command never ran" test ! -e "$work/never"
     start acquire -v held --owner impatient
     until_true grep -q waiting "$work/bg.err"
     killed "acquire takes it likewise" INT 130 "$pid"
-    same "and prints nothing" "$(cat "$work/bg.out")" ""
+    same "and prints nothing" "$out" ""
     nohup "$command" run -v -w 1s held true >/dev/null 2>"$work/nohup.err" </dev/null &
     pid=$!
     until_true grep -q waiting "$work/nohup.err"
@@ -100,6 +97,11 @@ dying() {
     holds "nor a core file" test ! -e core
 }
 
+begin_stopping() {
+    as=stopper start run stopper --ttl 60s -- sh -c 'kill -STOP $$; exit 4'
+    stopper=$pid
+}
+
 # The first one began before all other tests.
 stopping() {
     holds "a command that stops is talked about" until_true grep -q "was stopped" "$work/stopper.err"
@@ -115,7 +117,7 @@ stopping() {
 
 # kill -9 of the holder: what the next one gets, and when, is read from the table.
 killing() {
-    local job token expires next acquired
+    local job token expires acquired
     job=$work/victim
     begun "$job" run victim --ttl 60s -- sh -c 'echo $$ >"$0"; exec sleep 300' "$job"
     kill -9 "$pid"
@@ -126,15 +128,13 @@ killing() {
     expire victim $expires
     rl show victim --json
     token=$(json '$d->{grants}[0]{token}')
-    exits "but when it has ended" 0 acquire victim -w 60 --owner next
-    next=$out
+    gets_above "but when it has ended, with a greater token" "$token" acquire victim -w 60 --owner next
     rl show victim --json
     acquired=$(json '$d->{grants}[0]{acquired_us}')
     holds "by the database's clock not a moment sooner" test "$acquired" -ge "$expires"
     if [ -n "${ROWLOCK_TEST_LONG:-}" ]; then
         holds "and within a second" test $((acquired - expires)) -lt $((1000000 * slow))
     fi
-    holds "with a greater token" test "$next" -gt "$token"
 }
 
 # typed KEYS JOB…: what is seen on a terminal when KEYS are typed after the job has said "ready", or
@@ -159,13 +159,9 @@ typed() {
 
 terminal() {
     local shell job
-    command -v script >/dev/null || {
-        skip "$(about terminal)" "there is no script(1)"
-        return
-    }
+    needs script terminal || return
     typed 'hello\n' "$command" run tty -- sh -c 'echo ready; read line; echo "read: $line"'
-    has "the command can read from the terminal" "$out" "read: hello"
-    same "and its status is passed on" "$status" 0
+    given "the command can read from the terminal, and its status is passed on" 0 "$out" "read: hello"
     # A shell that has just forked, and gets the signal before its child is there, waits for the child.
     typed '\003' "$command" run tty -- sh -c 'echo ready; exec sleep 300'
     same "Ctrl-C ends it" "$status" 130
@@ -177,8 +173,7 @@ terminal() {
     job='$SIG{INT} = sub { print "interrupted\n"; exit 5 }; print "ready\n"; sleep 1 while 1'
     typed '\032\003' "$command" run tty -- perl -e "\$| = 1; $job"
     has "Ctrl-Z does not suspend it" "$out" "not suspended"
-    has "it goes on and can be interrupted" "$out" "interrupted"
-    same "with its own status" "$status" 5
+    given "it goes on and can be interrupted, with its own status" 5 "$out" "interrupted"
     typed 'typed\n' sh -c '"$0" run tty true; echo ready; read line; echo "read: $line"' "$command"
     has "afterwards the terminal is the caller's again" "$out" "read: typed"
     # Time: the run is mostly stopped by then. One that fg finds earlier reads all the same.
@@ -192,8 +187,7 @@ terminal() {
         has "in one line" "$out" "its lease lasts"
     done
     typed '\003' "$command" run tty true
-    has "on a terminal the waiting is explained" "$out" "'tty' is held by rowlock["
-    same "Ctrl-C ends the waiting" "$status" 130
+    given "on a terminal the waiting is explained, and Ctrl-C ends it" 130 "$out" "'tty' is held by rowlock["
     for shell in sh bash; do
         typed '\003' $shell -c '"$0" run tty true; echo next line' "$command"
         same "and the script that called it ($shell)" "${out/next line/}" "$out"
@@ -201,18 +195,6 @@ terminal() {
     rl break tty
 }
 
-all() {
-    rl install
-    as=stopper start run stopper --ttl 60s -- sh -c 'kill -STOP $$; exit 4'
-    stopper=$pid
-    waiting
-    any_moment
-    forwarding
-    dying
-    stopping
-    killing
+for_each_database install_tables begin_stopping waiting any_moment forwarding dying stopping killing \
     terminal
-}
-
-for_each_database all
 done_testing

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The command line: help, what is refused and how, durations, the embedded default. No server is used.
+# The command line: help, what is refused and how, durations, the embedded default. And what people get wrong: empty
+# variables, mistyped paths, passwords in URLs, keys pressed at odd times. No server is used.
 . "$(dirname "$0")/cli.sh"
 
 commands="run acquire renew release verify wait list show watch metrics sweep break raise-tokens install upgrade check quorum-join help"
@@ -31,9 +32,9 @@ on_terminal() {
     out=$(PATH=$work/bin:$PATH SHELL=/bin/sh timeout 60 script -qec "$command help $*" /dev/null </dev/null)
 }
 
-# It has the page of run only.
-fake_man() {
+manual() {
     mkdir -p "$work/bin"
+    # It has the page of run only.
     cat >"$work/bin/man" <<'END'
 #!/bin/sh
 case "$*" in
@@ -43,10 +44,6 @@ case "$*" in
 esac
 END
     chmod +x "$work/bin/man"
-}
-
-manual() {
-    fake_man
     on_terminal run
     has "on a terminal, help opens the page of the command with man" "$out" "man was asked for 1 rowlock-run"
     on_terminal
@@ -236,8 +233,10 @@ embedded() {
     ok "and it is that very folder" test -f "$XDG_STATE_HOME/rowlock/locks.db"
     XDG_STATE_HOME='' HOME='' errs "without any home the error says what to do, namely to say --url" 69 "--url" list
     XDG_STATE_HOME=$TMPDIR/file exits "a folder that cannot be made is unreachable" 69 run x true
-    exits "--url goes before the command" 78 --url "sqlite:$TMPDIR/other.db" list
-    has "and elsewhere than in the embedded database, install is named" "$err" "install"
+    errs "--url goes before the command, and elsewhere than in the embedded database, install is named" 78 "install" \
+        --url "sqlite:$TMPDIR/other.db" list
+    has "the file that is not there is named" "$err" "no such file"
+    ok "and not left behind" test ! -e "$TMPDIR/other.db"
     exits "--url goes after it as well" 0 install --url "sqlite:$TMPDIR/other.db"
     exits "and wins over ROWLOCK_URL" 0 list --url "sqlite:$TMPDIR/other.db"
     ROWLOCK_URL="nosuch:thing" exits "an unknown kind of database is refused" 64 list
@@ -259,6 +258,49 @@ options_and_jobs() {
     gives "options may stand among several names, whose command begins after --" 0 "a " run x -n y --ttl 5s -- printf '%s ' a
 }
 
+empty_urls() {
+    unset ROWLOCK_URL
+    export XDG_STATE_HOME=$work/state
+    errs "an empty --url is refused, by name" 64 "--url is empty" --url "" run -n x -- true
+    ROWLOCK_URL='' errs "an empty ROWLOCK_URL is refused by name" 64 "ROWLOCK_URL is empty" run -n x -- true
+    holds "and no lock was taken in a database of this host's own" test ! -e "$XDG_STATE_HOME"
+}
+
+silent_passwords() {
+    local url
+    for url in 'postgresql://u:SEC%ZZRET@127.0.0.1/x' 'postgresql://127.0.0.1/x?password=SEC%ZZRET' \
+        'postgresql://u:SEC[RET@[::1/x' 'postgresql://u:SE/CRET@127.0.0.1:1/x' \
+        'mysql://u:SEC%ZZRET@127.0.0.1/x' 'mysql://u:SE/CRET@127.0.0.1:1/x'; do
+        case " ${ROWLOCK_TEST_BACKENDS:-postgres mysql sqlite} " in
+            *" $(case $url in mysql*) echo mysql ;; *) echo postgres ;; esac) "*) ;;
+            *) continue ;;
+        esac
+        exits "a URL that cannot be read is a usage error: ${url%%:*}" 64 --url "$url" list
+        holds "and no part of its password is printed" test "${err/SE/}" = "$err"
+    done
+}
+
+# A wait that is over after the first look has run out; it does not last for ever.
+short_waits() {
+    local n
+    start run short -- sleep 60
+    until_true "$command" show short
+    for n in 1 2 3 5 8 13; do exits "a wait of $n ms ends" 75 run -v -w "${n}ms" short -- true; done
+    errs "a wait of 400 days is refused in the option's words, and its limit" 64 "--wait: must be at most 366d" run -w 400d short -- true
+    killed "the holder ends by the signal" TERM 143 "$pid"
+}
+
+# In a terminal of its own, the keys come from its other end. script(1) is of util-linux, or bsdutils.
+keys_during_min_hold() {
+    # The first ones may still go to touch, whose terminal it is.
+    { until_true test -e "$work/done"; until [ -e "$work/over" ]; do printf '\003'; sleep 0.2; done; } | {
+        timeout 60 script -qec "$command run --min-hold 1h keys -- touch $work/done" /dev/null >"$work/typescript" 2>&1
+        echo $? >"$work/over"
+    }
+    is "Ctrl-C ends --min-hold" "$(<"$work/over")" 130
+    answers "and leaves no lock, behind" 0 'scalar grep { $_->{name} eq "keys" } @$d' 0 list --json
+}
+
 help
 manual
 refusals
@@ -274,4 +316,8 @@ if [ -n "${ROWLOCK_TEST_SQLITE_URL:-}" ]; then
 elif [ "${SKIPS_AS_FAILS:-0}" = 1 ]; then
     tap_result 1 "there is an embedded database to test with"
 fi
+empty_urls
+silent_passwords
+short_waits
+keys_during_min_hold
 done_testing

@@ -6,18 +6,16 @@ own_servers
 export LC_ALL=C.UTF-8
 
 printing() {
-    exits "watch prints where there is no terminal" 0 watch --count 2 --interval 50ms
-    same "once in an interval, as often as --count says" "$(grep -c ' held, .* waiting, .* grants/s$' <<<"$out")" 2
+    counts "watch prints where there is no terminal, once in an interval, as often as --count says" 0 2 \
+        ' held, .* waiting, .* grants/s$' watch --count 2 --interval 50ms
     rl acquire printed --owner me --ttl 1h --note 'a note'
     start acquire printed --owner other
     until_true queued printed
-    exits "it prints holders and the line" 0 watch --count 1
-    same "in numbers" "$(head -n 1 <<<"$out")" "1 held, 1 waiting, 0.0 grants/s"
+    counts "it prints holders and the line in numbers" 0 1 '^1 held, 1 waiting, 0.0 grants/s$' watch --count 1
     has "a row for the holder" "$(grep -c '^printed .* exclusive .* a note$' <<<"$out")" 1
     has "and one for the waiter" "$(sed '1,/POSITION/d' <<<"$out" | grep -c '^printed  *1  *exclusive ')" 1
     gives "of one lock only, if asked so, which is free" 0 "0 held, 0 waiting, 0.0 grants/s" watch other --count 1
-    exits "--json prints a line for each look" 0 watch printed --count 3 --interval 50ms --json
-    same "and nothing else" "$(wc -l <<<"$out")" 3
+    counts "--json prints a line for each look, and nothing else" 0 3 '' watch printed --count 3 --interval 50ms --json
     same "an object" "$(json '"$d->{result} $d->{grants}[0]{name} $d->{waiters}[0]{position} $d->{granted}"' \
         "$(tail -n 1 <<<"$out")")" "ok printed 1 0"
     end "$pid"
@@ -70,8 +68,6 @@ a_look_waits() {
     [ "$said" = 1 ]
 }
 
-# ---------------------------------------------------------------- the screen
-
 # open_screen ROWS COLUMNS OPTION…: watch on a terminal of that size, whose other end is script(1). What it
 # sends is in $work/screen, the keys it gets come from file descriptor 9.
 open_screen() {
@@ -115,9 +111,11 @@ seen() {
     [ $status = 0 ] || tap_note "$shown"
 }
 
-close_screen() {
+# closes "what holds" N [KEYS]: after the keys it ends with N.
+closes() {
+    printf %b "${3:-}" >&9
     exec 9>&-
-    finished "$pid"
+    ends "$1" "$2" "$pid"
 }
 
 # All rows have their second column where it belongs, and no row is longer than the screen is wide.
@@ -184,9 +182,7 @@ screen() {
     resize_screen 24 80
     seen "and it recovers" '^NAME +STATE +KIND +WHO'
     same "without anything strange sent" "$(cat "$work/strange")" ""
-    printf q >&9
-    close_screen
-    same "q ends it" "$status" 0
+    closes "q ends it" 0 q
     same "and the terminal is as it was" "$(cat "$work/after")" "$(cat "$work/before")"
     end "$waiter"
 }
@@ -194,46 +190,36 @@ screen() {
 ending() {
     open_screen 24 80
     seen "a screen again" '^q quit'
-    printf '\003' >&9
-    close_screen
-    same "which Ctrl-C ends" "$status" 130
+    closes "which Ctrl-C ends" 130 '\003'
     same "leaving the terminal as it was" "$(cat "$work/after")" "$(cat "$work/before")"
     terminal=xterm open_screen 24 80 --count 2
-    close_screen
-    same "--count ends it" "$status" 0
+    closes "--count ends it" 0
     has "and what was on the terminal before is there again" "$(cat "$work/screen")" $'\e[?1049l'
     LC_ALL=C open_screen 24 80
     seen "where only ASCII can be shown, other characters are question marks" '^\?+~? +holds'
     same "each one" "$(cat "$work/strange")" ""
-    printf q >&9
-    close_screen
+    closes "q ends that too" 0 q
     terminal=no-such-terminal open_screen 24 80 --count 1
-    close_screen
-    same "an unknown terminal is printed to" "$status" 0
+    closes "an unknown terminal is printed to" 0
     has "as if it were none" "$(cat "$work/screen")" " waiting, "
 }
 
 # A server that hangs, and one that goes away.
 failing() {
-    local dir=ROWLOCK_TEST_${db^^}_DIR
-    [ -n "${!dir:-}" ] || return 0
+    own_server || return
     open_screen 24 200
     seen "a screen of a server" '^q quit'
     server freeze
     seen "that a server hangs is shown" '^as of .* ago; '
-    printf q >&9
-    close_screen
+    closes "and q ends it all the same" 0 q
     server thaw
-    same "and q ends it all the same" "$status" 0
     open_screen 24 200
     seen "a screen of a server that" '^q quit'
     server stop
     seen "goes away shows that" '^as of .* ago; '
     server start
     seen "and that it is back" '^q quit'
-    printf q >&9
-    close_screen
-    same "and ends well" "$status" 0
+    closes "and ends well" 0 q
     begun "$work/bg.out" watch --json --interval 200ms
     server stop
     holds "JSON tells of it as well" until_true grep -q '"error": "' "$work/bg.out"
@@ -244,13 +230,9 @@ failing() {
 
 tail_is_ok() { [ "$(tail -n 1 "$work/bg.out" | perl -MJSON::PP -ne 'print decode_json($_)->{result}')" = ok ]; }
 
-all() {
-    rl install
-    printing
-    counting
-    if ! command -v script >/dev/null; then
-        skip "$(about screen)" "there is no script(1)"
-    elif "$command" watch --help | grep -q 'not built in'; then
+on_terminal() {
+    needs script screen || return
+    if "$command" watch --help | grep -q 'not built in'; then
         [ "${ROWLOCK_TEST_CURSES:-1}" = 0 ] || skip "$(about screen)" "there is no ncurses"
     else
         screen
@@ -259,5 +241,5 @@ all() {
     fi
 }
 
-for_each_database all
+for_each_database install_tables printing counting on_terminal
 done_testing

@@ -33,7 +33,7 @@ my %scripts = (
 );
 # How the lock stands at the beginning. Session a has the grant, where there is one.
 my @beginnings = qw(new free held expired);
-my @needs_grant = qw(guard leave keep);
+my %needs_grant = map { $_ => 1 } qw(guard leave keep);
 
 sub read_sql {
     my ($step) = @_;
@@ -54,25 +54,16 @@ for my $step (qw(acquire release renew guard break raise sweep fold enqueue)) {
 
 sub arguments {
     my ($step, $session, $request) = @_;
-    my $token = "coalesce(nullif(current_setting('rl.token', true), ''), '0')::bigint";
+    my ($token, $ticket) =
+        map { "coalesce(nullif(current_setting('rl.$_', true), ''), '0')::bigint" } qw(token ticket);
     my %value = (
         name => "'n'", permits => 0, owner => "'$session'", request => $request, ttl => 60000000,
-        host => "'h'", pid => 1, program => "'p'", note => "''", ticket => 0, unfair => 'false', slot => 0,
-        token => $token, by => 1000, idle => 0, limit => 100, dry => 'false', older => 0, after => "''",
+        host => "'h'", pid => 1, program => "'p'", note => "''", ticket => $ticket, unfair => 'false',
+        slot => $step eq 'sweep' ? -1 : 0, token => $step eq 'break' ? 'rl_newest()' : $token,
+        by => 1000, idle => 0, limit => 100, dry => 'false', older => 0, after => "''",
         lease => 60000000, wakeup => "''", joins => 'false',
     );
-    $value{ticket} = "coalesce(nullif(current_setting('rl.ticket', true), ''), '0')::bigint";
-    if ($step eq 'break') {
-        $value{token} = 'rl_newest()';
-    } elsif ($step eq 'sweep') {
-        $value{slot} = -1;
-    }
-    my @list;
-    for my $name (@{ $text{$step}{names} }) {
-        die "$step.sql: nothing is known of its parameter '$name'" unless exists $value{$name};
-        push @list, $value{$name};
-    }
-    return join ', ', @list;
+    return join ', ', map { $value{$_} // die "$step.sql: nothing is known of its parameter '$_'" } @{ $text{$step}{names} };
 }
 
 sub step_sql {
@@ -147,14 +138,12 @@ sub choices {
     return grep { my @rest = @$_[1 .. $#$_]; "@rest" eq join(' ', sort @rest) } @chosen;
 }
 
-sub needs_grant { my ($name) = @_; return grep { $_ eq $name } @needs_grant }
-
 # Sessions without a grant have nothing to guard or to keep, and which of them comes first makes no difference.
 sub makes_sense {
     my ($beginning, $first, @rest) = @_;
-    return 0 if grep { needs_grant($_) } @rest;
+    return 0 if grep { $needs_grant{$_} } @rest;
     return 1 if $beginning =~ /held|expired/;
-    return !needs_grant($first) && $first le $rest[0];
+    return !$needs_grant{$first} && $first le $rest[0];
 }
 
 sub write_specifications {
@@ -175,12 +164,7 @@ sub write_specifications {
 
 # --- the judge
 
-my (%holder, %swept, %failed, %inside, %pending, %guarded, %crossed, %told, $highest, $floor, @wrong, %count);
-
-sub begin_order {
-    %holder = %swept = %failed = %inside = %pending = %guarded = %crossed = %told = ();
-    $highest = $floor = 0;
-}
+my (%holder, %failed, %inside, %pending, %guarded, %crossed, $highest, $floor, @wrong, %count);
 
 # Something that a guard keeps out has become visible: which transactions with a guard are open meanwhile?
 sub cross {
@@ -199,11 +183,6 @@ sub grant {
     $highest = $token;
     %holder = ($session => { token => $token });
     cross($session);
-}
-
-sub take_away {
-    my ($session) = @_;
-    delete $holder{$session};
 }
 
 # One step has ended: what it answered in its first row, if it had one.
@@ -236,8 +215,7 @@ sub step_done {
         return unless @cells;
         my $held = $holder{ $cells[3] };
         push @wrong, "the sweep removed the live grant of $cells[3]" if $held && !$held->{expired};
-        $swept{ $cells[3] } = 1;
-        take_away($cells[3]);
+        delete $holder{ $cells[3] };
     }
 }
 
@@ -246,7 +224,7 @@ sub release {
     my $held = $holder{$session};
     push @wrong, "$session released what it did not hold" if $found && !$held;
     push @wrong, "$session was told LOST while it held" if !$found && $held && !$failed{$session};
-    if ($inside{$session}) { $pending{$session}{release} = 1 if $found } else { take_away($session) if $found }
+    if ($inside{$session}) { $pending{$session}{release} = 1 if $found } else { delete $holder{$session} if $found }
 }
 
 sub renew {
@@ -260,7 +238,7 @@ sub renew {
 sub broken {
     my ($owner, $by) = @_;
     push @wrong, "a break took away what $owner did not hold" unless $holder{$owner};
-    take_away($owner);
+    delete $holder{$owner};
     $highest++; # the break has bumped the token
     cross($by);
 }
@@ -271,7 +249,7 @@ sub commit {
         push @wrong, "$session committed under a guard that something had crossed"
             if $guarded{$session} && $crossed{$session};
         grant($session, $pending{$session}{grant}) if $pending{$session}{grant};
-        take_away($session) if $pending{$session}{release};
+        delete $holder{$session} if $pending{$session}{release};
     }
     delete $_->{$session} for \%inside, \%failed, \%guarded, \%crossed, \%pending;
 }
@@ -312,7 +290,8 @@ sub judge_one {
         if (/^starting permutation: (.*)/) {
             $finish_order->();
             $order = $1;
-            begin_order();
+            %holder = %failed = %inside = %pending = %guarded = %crossed = ();
+            $highest = $floor = 0;
             # Session a has been granted its lock in its setup.
             if ($name =~ /^(held|expired)/) {
                 %holder = (a => { token => 6, expired => $1 eq 'expired' });
@@ -342,7 +321,6 @@ sub judge_one {
             }
         } elsif (/^\(\d+ rows?\)$/) {
             $reading = 0;
-            @cells = (@cells) ? @cells : ();
             # Only the first statement of a step answers; what it remembers comes after that.
         } elsif (/timed out|invalid|^\w+: /) {
             push @wrong, $_ if $order;

@@ -21,6 +21,7 @@ NODE_USER=root
 
 own_network() {
     local unshare=(unshare --net)
+    [ $# -gt 0 ] || fail "which command?"
     if [ -z "${ROWLOCK_TEST_OWN_NETWORK:-}" ]; then
         [ "$(id -u)" = 0 ] || unshare+=(--user --map-current-user --keep-caps)
         exec "${unshare[@]}" env ROWLOCK_TEST_OWN_NETWORK=1 "$0" "$@"

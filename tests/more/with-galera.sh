@@ -5,7 +5,6 @@
 set -euo pipefail
 . "$(dirname "$0")/cluster.sh"
 
-[ $# -gt 0 ] || fail "which command?"
 own_network "$@"
 
 provider=$(find /usr/lib /usr/lib64 -name libgalera_smm.so 2>/dev/null | head -n 1)

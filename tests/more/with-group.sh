@@ -5,7 +5,6 @@
 set -euo pipefail
 . "$(dirname "$0")/cluster.sh"
 
-[ $# -gt 0 ] || fail "which command?"
 own_network "$@"
 
 group_make() {

@@ -8,7 +8,6 @@
 set -euo pipefail
 . "$(dirname "$0")/cluster.sh"
 
-[ $# -gt 0 ] || fail "which command?"
 own_network "$@"
 NODE_USER=app
 semi=0

@@ -4,45 +4,31 @@
  * lock, when it lets it go, and when it did not get it. Built at two levels, it is a program of this release and one of the next.
  *
  * usage: client URL NAME FILE LEVEL, until SIGTERM */
-#include <rowlock/rowlock.h>
-
-#include <fcntl.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include "public.h"
 
 static volatile sig_atomic_t over;
 
 static void end(int signal)
 {
-    (void)signal;
     over = 1;
 }
 
 static int complain(rowlock_db *db, const char *what, int result)
 {
-    const rowlock_error *error = rowlock_db_error(db);
-    fprintf(stderr, "%s: %s: %s\n", what, rowlock_result_name(result), error->text);
+    fprintf(stderr, "%s: %s: %s\n", what, rowlock_result_name(result), rowlock_db_error(db)->text);
     return 1;
 }
 
 static void note(int file, char what, rowlock_lock *lock, const char *level)
 {
-    char line[80];
-    int length = snprintf(line, sizeof line, "%c %lld %s\n", what,
-                          (long long)rowlock_lock_token(lock), level);
-    if (write(file, line, (size_t)length) != length)
+    if (dprintf(file, "%c %lld %s\n", what, (long long)rowlock_lock_token(lock), level) < 0)
         abort();
 }
 
 static int take_turn(rowlock_db *db, rowlock_lock *lock, int file, const char *level)
 {
-    rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
-    options.wait_ms = rand() % 2 ? 0 : 2000;
-    options.ttl_ms = 60000;
-    int result = rowlock_acquire(lock, &options);
+    int result =
+        rowlock_acquire(lock, OPTIONS(acquire, .wait_ms = rand() % 2 ? 0 : 2000, .ttl_ms = 60000));
     if (result == ROWLOCK_BUSY || result == ROWLOCK_TIMEOUT) {
         note(file, 'N', lock, level);
         return 0;
@@ -64,20 +50,16 @@ int main(int argc, char **argv)
     rowlock_db *db = NULL;
     rowlock_lock *lock = NULL;
     rowlock_error error = ROWLOCK_ERROR_INIT;
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
     int failed = 0;
-    if (argc != 5)
-        return 2;
-    options.statement_timeout_ms = 60000;
     signal(SIGTERM, end);
     srand((unsigned)getpid());
     int file = open(argv[3], O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    if (file < 0 || rowlock_db_open(argv[1], &options, &db, &error) != ROWLOCK_OK) {
+    if (file < 0 ||
+        rowlock_db_open(argv[1], OPTIONS(db, .statement_timeout_ms = 60000), &db, &error) ||
+        rowlock_lock_open(db, argv[2], &lock)) {
         fprintf(stderr, "open: %s\n", error.text);
         return 1;
     }
-    if (rowlock_lock_open(db, argv[2], &lock) != ROWLOCK_OK)
-        failed = complain(db, "open the lock", ROWLOCK_EINVAL);
     while (!over && !failed) {
         failed = take_turn(db, lock, file, argv[4]);
         usleep((useconds_t)(rand() % 2000));

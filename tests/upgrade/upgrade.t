@@ -8,10 +8,8 @@ build=${ROWLOCK_TEST_BUILD:-build}
 client=$build/tests/upgrade/client
 next_client=$build/level2/tests/upgrade/client
 
-next() { # next ARGUMENT…: the command of the next release; sets what rl sets
-    local command=$build/level2/rowlock
-    rl "$@"
-}
+# next CHECK…: with the command of the next release.
+next() { command=$build/level2/rowlock "$@"; }
 
 query() { # query SQL: of these tables
     local prefix=${ROWLOCK_URL##*rowlock_prefix=}
@@ -26,15 +24,15 @@ judge() {
          $1 == "E" { if ($2 != open) print "end of " $2 " in " open; open = "" }' "$1"
 }
 
-# How many grants of each level there are behind line N.
-counts() { tail -n +"$(($2 + 1))" "$1" | awk '$1 == "B" { n[$3]++ } END { print n[1] + 0, n[2] + 0 }'; }
+# grants_of FILE N: how many of each level there are behind line N.
+grants_of() { tail -n +"$(($2 + 1))" "$1" | awk '$1 == "B" { n[$3]++ } END { print n[1] + 0, n[2] + 0 }'; }
 lines() { wc -l <"$history"; }
 
 # Both levels have had grants behind line N.
 enough=$([ -z "${ROWLOCK_TEST_LONG:-}" ] && echo 5 || echo 20)
 both_since() {
     local one two
-    read -r one two <<<"$(counts "$history" "$1")"
+    read -r one two <<<"$(grants_of "$history" "$1")"
     [ "$one" -ge "$enough" ] && [ "$two" -ge "$enough" ]
 }
 
@@ -47,8 +45,6 @@ start_crowd() {
         crowd+=($!)
         "$next_client" "$ROWLOCK_URL" same "$history" 2 2>>"$work/crowd.err" &
         crowd+=($!)
-    done
-    for i in 1 2; do
         come_and_go $i 2>>"$work/crowd.err" &
         crowd+=($!)
     done
@@ -82,15 +78,13 @@ together() {
     exits "this release installs" 0 install
     start_crowd
     holds "both releases lock, before the upgrade" until_true both_since 0
-    next upgrade
-    same "upgrade, while they do" "$status$err" 0
-    has "adds the column" "$out" "done: add column"
+    next prints "upgrade, while they do, adds the column" 0 "done: add column" upgrade
+    same "without a word of failure" "$err" ""
     has "and then sets the version" "$out" "done: set version 2"
     at=$(lines)
     holds "both lock after it" until_true both_since "$at"
     exits "this release installs, and upgrades" 0 install
-    exits "and changes nothing" 0 upgrade
-    has "which it says" "$out" "There is nothing to do"
+    gives "and changes nothing, which it says" 0 "There is nothing to do." upgrade
     at=$(lines)
     holds "both lock after that" until_true both_since "$at"
     stop_crowd
@@ -123,20 +117,18 @@ after_it() {
     has "check of this release: the tables are of version 2" "$(finding tables)" "ok version 2, compat 1, code 2"
     same "which it calls compatible" "$(finding upgrade)" "ok the tables are newer, and compatible"
     same "and nothing in them foreign" "$(foreign)" ""
-    next check --json
+    next rl check --json
     same "check of the next: upgraded" "$(finding upgrade)" "ok not needed"
     same "as if it had installed them" "$(foreign)" ""
     holds "its usual grant writes the new column" written_alone
     query "UPDATE rowlock_meta SET version = 3, compat = 2"
-    exits "tables that need level 2 are refused by this release" 78 list
-    has "with the reason" "$err" "need a library of level 2, but this one has level 1: upgrade rowlock"
+    errs "tables that need level 2 are refused by this release, with the reason" 78 \
+        "need a library of level 2, but this one has level 1: upgrade rowlock" list
     exits "by install too" 78 install
     exits "and by upgrade" 78 upgrade
-    next list
-    same "not by the next" "$status" 0
+    next exits "not by the next" 0 list
     query "UPDATE rowlock_meta SET version = -7, compat = 1"
-    exits "a version that no rowlock has written is refused" 78 install
-    has "as that" "$err" "of version -7, which no rowlock has written"
+    errs "a version that no rowlock has written is refused as that" 78 "of version -7, which no rowlock has written" install
     query "UPDATE rowlock_meta SET version = 2"
 }
 
@@ -154,7 +146,7 @@ blocked() {
     start_client
     say BEGIN
     say "SELECT token FROM rowlock_tokens WHERE name = 'guarded' LIMIT 1 $([ "$db" = mysql ] && echo LOCK IN SHARE MODE || echo FOR SHARE)"
-    command=$build/level2/rowlock start upgrade
+    next start upgrade
     holds "upgrade names the session in its way" until_true says 1
     : >"$history"
     "$client" "$ROWLOCK_URL" mine "$history" 1 2>"$work/client.err" &
@@ -166,7 +158,7 @@ blocked() {
     wait "${pids[@]}"
     same "others of both releases go on meanwhile" "$(cat "$work/client.err")" ""
     same "and get each lock that they ask for" "$(grep -c N "$history")" 0
-    read -r one two <<<"$(counts "$history" 0)"
+    read -r one two <<<"$(grants_of "$history" 0)"
     holds "which are some" test "$one" -gt 0 -a "$two" -gt 0
     same "nothing is done yet" "$(query "SELECT version FROM rowlock_meta")" 1
     say COMMIT
@@ -180,23 +172,13 @@ by_hand() {
     ROWLOCK_URL=$(private_url "$(url_of "$db")" "hand_$$_")
     export ROWLOCK_URL
     exits "tables for a DBA" 0 install
-    next upgrade --dry-run
-    has "a dry run says what is to be done" "$out" "to do: set version 2"
+    next prints "a dry run says what is to be done" 0 "to do: set version 2" upgrade --dry-run
     same "and does not do it" "$(query "SELECT version FROM rowlock_meta")" 1
-    next upgrade --sql
+    next rl upgrade --sql
     printf '%s\n' "$out" | sql_client
-    next upgrade
-    same "what --sql prints does it all" "$out" "There is nothing to do."
-    next run by-hand -- true
-    same "and locks work" "$status$err" 0
+    next gives "what --sql prints does it all" 0 "There is nothing to do." upgrade
+    next silent "and locks work" 0 run by-hand -- true
 }
 
-all() {
-    together
-    after_it
-    blocked
-    by_hand
-}
-
-for_each_database all
+for_each_database together after_it blocked by_hand
 done_testing
