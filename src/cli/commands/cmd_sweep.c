@@ -145,9 +145,9 @@ static int sweep_once(struct cli *cli, int *signal)
 /* What may be over by the next sweep does not end --every. */
 static bool passes(const struct cli *cli)
 {
-    rowlock_error error = last_error(cli);
-    return error.retryable || error.code == ROWLOCK_ECONN || error.code == ROWLOCK_EUNCERTAIN ||
-           error.code == ROWLOCK_EREADONLY;
+    const rowlock_error *error = rowlock_db_error(cli->db);
+    return error->retryable || error->code == ROWLOCK_ECONN || error->code == ROWLOCK_EUNCERTAIN ||
+           error->code == ROWLOCK_EREADONLY;
 }
 
 static int sweep_every(struct cli *cli)

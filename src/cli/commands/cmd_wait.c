@@ -32,7 +32,7 @@ static int look_once(struct cli *cli, void *context, rowlock_error *error)
 {
     *(struct holders *)context = (struct holders){.first = ROWLOCK_GRANT_INIT};
     int result = rowlock_list(cli->db, cli->arguments[0], note_holder, context);
-    *error = last_error(cli);
+    *error = *rowlock_db_error(cli->db);
     return result;
 }
 

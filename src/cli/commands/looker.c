@@ -144,7 +144,7 @@ struct view *looker_look(struct cli *cli)
     if (view->result == ROWLOCK_OK)
         count_grants(view);
     else
-        view->error = last_error(cli);
+        view->error = *rowlock_db_error(cli->db);
     return view;
 }
 

@@ -8,10 +8,9 @@
 #include "cli/cli.h"
 
 #include <jansson.h>
-#include <stdarg.h>
 #include <stdio.h>
 
-/* ---------------------------------------------------------------- messages (report.c) */
+/* ---------------------------------------------------------------- messages (texts.c) */
 
 /* One line, with control characters as text. complain() writes "rowlock: …" on standard error. */
 enum voice { SAY, SAY_MEMBER, COMPLAIN };
@@ -37,9 +36,6 @@ bool talkative(void);
 int status_of(int result);
 int status_of_error(int result, const rowlock_error *error);
 
-/* What went wrong in the last call on cli->db. */
-rowlock_error last_error(const struct cli *cli);
-
 /* Both return the exit status of the result, after the text of the error if it is not ROWLOCK_OK.
  * reported() takes that of the last call on cli->db. */
 int report_error(int result, const rowlock_error *error);
@@ -55,8 +51,6 @@ void *must_have(void *memory);
 
 /* A copy of a formatted text. Free it. Never NULL. */
 char *new_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-char *formatted(const char *format, va_list arguments);
 
 /* Sets a variable of the environment. */
 void set_and_free(const char *variable, char *value);

@@ -172,9 +172,9 @@ static void say_busy(const struct cli *cli, const char *key)
 /* The library names the whole key of the database. */
 static int report_key(const struct cli *cli, const char *verb, int result)
 {
-    rowlock_error error = last_error(cli);
+    const rowlock_error *error = rowlock_db_error(cli->db);
     tell(cli, "%s '%s': %s", verb, asked.once,
-         error.code == result ? error.text : rowlock_result_name(result));
+         error->code == result ? error->text : rowlock_result_name(result));
     return status_of(result);
 }
 

@@ -148,7 +148,7 @@ static int lost_after_all(const struct cli *cli, const struct job *job, const ro
  * to its end, unless an operator broke the lock. */
 static bool may_be_ours(const struct cli *cli, const rowlock_lock *lock, int64_t remaining_ms)
 {
-    if (!last_error(cli).answer_lost || remaining_ms <= 0)
+    if (!rowlock_db_error(cli->db)->answer_lost || remaining_ms <= 0)
         return false;
     complain("release lock '%s': the answer was lost, and another client has the lock now",
              rowlock_lock_name(lock));

@@ -132,8 +132,7 @@ void grant_release(struct cli *cli)
 
 static int not_acquired(struct cli *cli, int result, size_t missing)
 {
-    rowlock_error error = last_error(cli);
-    int status = status_of_error(result, &error);
+    int status = status_of_error(result, rowlock_db_error(cli->db));
     /* Rivals of the same moment lock the rows for each other: a try that is BUSY is no news. */
     if (result == ROWLOCK_TIMEOUT || (result == ROWLOCK_BUSY && talkative()))
         say_who_holds(cli, missing, "giving up");
