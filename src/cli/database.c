@@ -126,10 +126,9 @@ static int make_folders(char *path)
 static int pause_ms(int tries)
 {
     int range = tries < 5 ? SHORTEST_RANGE_MS << tries : LONGEST_RANGE_MS;
-    unsigned char random[2] = {0};
-    if (getentropy(random, sizeof random) != 0)
-        return range;
-    return 1 + (random[0] << 8 | random[1]) % range;
+    uint16_t random = 0;
+    (void)!getentropy(&random, sizeof random);
+    return range - random % range;
 }
 
 static bool is_away(int result, const rowlock_error *error)
