@@ -26,7 +26,6 @@ struct reading {
     rowlock_figures figures;
     rowlock_name_figures *names;
     size_t name_count;
-    size_t name_room;
 };
 
 /* ---------------------------------------------------------------- reading */
@@ -34,10 +33,7 @@ struct reading {
 static int keep_name(void *context, const rowlock_name_figures *figures)
 {
     struct reading *r = context;
-    if (r->name_count == r->name_room) {
-        r->name_room = r->name_room ? 2 * r->name_room : 16;
-        r->names = must_have(realloc(r->names, r->name_room * sizeof *r->names));
-    }
+    r->names = must_have(realloc(r->names, (r->name_count + 1) * sizeof *r->names));
     r->names[r->name_count++] = *figures;
     return 0;
 }

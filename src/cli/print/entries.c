@@ -161,10 +161,7 @@ int list_entries(rowlock_db *db, const char *name, bool waiters,
 static int collect(void *context, const struct entry *entry)
 {
     struct snapshot *s = context;
-    if (s->count == s->room) {
-        s->room = s->room ? 2 * s->room : 16;
-        s->entries = must_have(realloc(s->entries, s->room * sizeof *s->entries));
-    }
+    s->entries = must_have(realloc(s->entries, (s->count + 1) * sizeof *s->entries));
     s->entries[s->count++] = *entry;
     s->grants += !entry->waits;
     s->held += !entry->waits && entry->grant.remaining_ms >= 0;

@@ -159,9 +159,6 @@ void json_print(json_t *value, bool compact);
 /* Prints an answer that has one member more. key NULL: none. */
 void json_print_answer(const struct cli *cli, int result, const char *key, json_t *value);
 
-/* Prints and frees one element of an array, on one line. */
-void json_print_element(json_t *value, bool first);
-
 /* "ok", "warning", "bad" */
 const char *verdict_text(rowlock_verdict verdict);
 
@@ -182,7 +179,7 @@ struct table {
  * table takes no more memory than a short one. headings must outlive the table. */
 char **table_row(struct table *table);
 
-/* A new row with --json. It is printed at once. */
+/* A new row with --json. It is printed at once, on one line, and freed. */
 void table_json(struct table *table, json_t *row);
 
 /* Prints the rest, and frees the table's memory. */
@@ -236,7 +233,6 @@ struct snapshot {
     /* First the grants. Both are in the order of names, and waiters in that of tickets. */
     struct entry *entries;
     size_t count;
-    size_t room;
     size_t grants;
     /* Those of both whose leases run. */
     size_t held;
