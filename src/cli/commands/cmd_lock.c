@@ -72,8 +72,6 @@ static int run_acquire(struct cli *cli)
         usage_error(cli, "say --owner or set ROWLOCK_OWNER: you need the owner to release the "
                          "lock (--json makes a random owner and prints it)");
     int status = connect_database(cli, &options);
-    if (status == EXIT_FINE)
-        status = outer_refuses(cli);
     if (status != EXIT_FINE)
         return status;
     if (grant_get(cli, &result, &status))

@@ -77,8 +77,6 @@ static int connect_for_run(struct cli *cli)
 static bool get_locks(struct cli *cli, int *result, int *status)
 {
     *status = connect_for_run(cli);
-    if (*status == EXIT_FINE)
-        *status = outer_refuses(cli);
     return *status == EXIT_FINE && grant_get(cli, result, status);
 }
 

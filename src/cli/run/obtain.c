@@ -179,11 +179,13 @@ static void say_got(const struct cli *cli)
 bool grant_get(struct cli *cli, int *result, int *status)
 {
     size_t missing;
-    *result = open_locks(cli);
-    if (*result != ROWLOCK_OK) {
+    *status = outer_refuses(cli);
+    if (*status == EXIT_FINE) {
+        *result = open_locks(cli);
         *status = reported(cli, *result);
-        return false;
     }
+    if (*status != EXIT_FINE)
+        return false;
     signals_cancel(cli->db);
     cli->waiting = true;
     *result = acquire(cli, &missing);

@@ -73,8 +73,8 @@ char *lines_of_locks(const struct cli *cli, bool tokens);
 
 /* ---------------------------------------------------------------- the grant (obtain.c) */
 
-/* Opens cli->locks on the names and acquires them, all or none. A signal ends the wait. When it
- * returns, signals are kept (signals.h).
+/* Opens cli->locks on the names and acquires them, all or none, unless outer_refuses() one. A signal
+ * ends the wait. When it returns, signals are kept (signals.c).
  *   - True: all are held.
  *   - False: none is held. A message has been printed. *status gets the exit status (-E may make
  *     it 0), and *result the library's result. */
