@@ -142,7 +142,9 @@ struct cli {
     char *title;
     /* What --once or --every claimed, or found done. May be NULL. */
     rowlock_once *once;
-    /* By the clock of now_ms(). 0: the command does not wait. INT64_MAX: it waits without a
+    /* When `run` began, by the clock of now_ms(). */
+    int64_t begin_ms;
+    /* By the same clock. 0: the command does not wait. INT64_MAX: it waits without a
      * limit. */
     int64_t wait_until_ms;
     /* SIGUSR1 ends the job and gives the lock to the next in the queue. */

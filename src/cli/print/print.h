@@ -278,7 +278,4 @@ void metrics_sample(FILE *out, const struct metric *metric, int member, const ch
  * Returns EXIT_FINE, or EXIT_OUTPUT after a message. The file is as it was then. */
 int metrics_write(const char *path, const char *text, size_t length);
 
-/* Waits up to so many fiftieths of a second for the lock of an open file. */
-bool lock_file(int fd, int tries);
-
 #endif

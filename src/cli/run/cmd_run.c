@@ -103,7 +103,9 @@ static int run_run(struct cli *cli)
 {
     int progress[2];
     enum job_end how;
-    metrics_run_begins(cli);
+    cli->begin_ms = now_ms();
+    if (asked.metrics && !*asked.metrics)
+        usage_error(cli, "--metrics: the folder's name is empty");
     settings(cli);
     job_note_inherited_files();
     int status = make_progress(progress);

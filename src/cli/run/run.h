@@ -131,10 +131,7 @@ void once_failed(struct cli *cli);
 /* Is it the key of a run that has failed, with --retry-after? A running one has a token. */
 bool once_has_failed(const rowlock_once_record *record);
 
-/* ---------------------------------------------------------------- run --metrics (metrics_run.c) */
-
-/* The run begins, and waits for its locks. */
-void metrics_run_begins(const struct cli *cli);
+/* ---------------------------------------------------------------- run --metrics (print/metrics.c) */
 
 /* The run has ended. start_ms: of the grant. lost: the locks were lost, or the job was ended for
  * that. Without --metrics it does nothing. A failure is told, and changes nothing. */
