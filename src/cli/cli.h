@@ -144,8 +144,7 @@ struct cli {
     rowlock_once *once;
     /* When `run` began, by the clock of now_ms(). */
     int64_t begin_ms;
-    /* By the same clock. 0: the command does not wait. INT64_MAX: it waits without a
-     * limit. */
+    /* By the same clock. 0: the command does not wait. INT64_MAX: it waits without a limit. */
     int64_t wait_until_ms;
     /* SIGUSR1 ends the job and gives the lock to the next in the queue. */
     bool resigns;
