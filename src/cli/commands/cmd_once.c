@@ -55,15 +55,10 @@ static json_t *json_of_key(const struct key *key)
 
 /* ---------------------------------------------------------------- runs */
 
-/* A key that is in progress, and whether the lock of its run is still held. A run that was killed
- * leaves its claim, whose time is that of the longest run. */
-struct run {
-    rowlock_once_record record;
-    bool holds;
-};
-
+/* Keys in progress, of runs whose locks are not held any more. A run that was killed leaves its
+ * claim, whose time is that of the longest run. */
 struct runs {
-    struct run *each;
+    rowlock_once_record *each;
     size_t count;
 };
 
@@ -73,31 +68,25 @@ static int note_run(void *context, const rowlock_once_record *record)
     if (record->done || record->token == 0)
         return 0;
     runs->each = must_have(realloc(runs->each, (runs->count + 1) * sizeof *runs->each));
-    runs->each[runs->count++] = (struct run){.record = *record};
+    runs->each[runs->count++] = *record;
     return 0;
 }
 
 static int note_grant(void *context, const rowlock_grant *grant)
 {
-    const struct runs *runs = context;
-    for (size_t i = 0; i < runs->count; i++) {
-        struct run *run = &runs->each[i];
-        if (run->record.token == grant->token && grant->remaining_ms > 0 &&
-            once_is_under(run->record.key, grant->name))
-            run->holds = true;
-    }
+    struct runs *runs = context;
+    for (size_t i = runs->count; i-- > 0 && grant->remaining_ms > 0;)
+        if (runs->each[i].token == grant->token && once_is_under(runs->each[i].key, grant->name))
+            runs->each[i] = runs->each[--runs->count];
     return 0;
 }
 
-/* The time of a claim without a run is over. */
+/* Then the time of the claim is over. */
 static void end_without_run(const struct runs *runs, rowlock_once_record *record)
 {
-    for (size_t i = 0; i < runs->count && !record->done; i++) {
-        const struct run *run = &runs->each[i];
-        if (!run->holds && run->record.token == record->token &&
-            strcmp(run->record.key, record->key) == 0)
+    for (size_t i = 0; i < runs->count && !record->done; i++)
+        if (runs->each[i].token == record->token && strcmp(runs->each[i].key, record->key) == 0)
             record->remaining_ms = at_most(record->remaining_ms, 0);
-    }
 }
 
 /* ---------------------------------------------------------------- looking at them */
