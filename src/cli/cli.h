@@ -209,10 +209,10 @@ int try_until_there(struct cli *cli, attempt *make, void *context, rowlock_error
 /* Closes what is open, unless cli->leave_grant or cli->abandon is set. */
 void disconnect_database(struct cli *cli);
 
-/* The library's last warning. False: there is none. */
+/* The library's last warning. False: there is none. keep_warning("") forgets it. */
 #define WARNING_SIZE 800
 bool last_warning(char text[WARNING_SIZE]);
-void forget_warning(void);
+void keep_warning(const char *line);
 
 /* ---------------------------------------------------------- signals and time (run/signals.c) */
 

@@ -39,7 +39,7 @@ static const char *hide_url(char *text)
 
 void usage_error(const struct cli *cli, const char *format, ...)
 {
-    const char *command = cli->command ? cli->command->name : NULL;
+    const char *command = cli->command ? cli->command->name : "";
     /* With room for what hide_url() writes. */
     char text[600 + 8];
     va_list arguments;
@@ -47,11 +47,8 @@ void usage_error(const struct cli *cli, const char *format, ...)
     vsnprintf(text, sizeof text - 8, format, arguments);
     va_end(arguments);
     const char *advice = hide_url(text);
-    if (command)
-        complain("%s: %s%s", command, text, advice);
-    else
-        complain("%s%s", text, advice);
-    fprintf(stderr, "Try 'rowlock %s%s--help'.\n", command ? command : "", command ? " " : "");
+    complain("%s%s%s%s", command, *command ? ": " : "", text, advice);
+    fprintf(stderr, "Try 'rowlock %s%s--help'.\n", command, *command ? " " : "");
     exit(EXIT_USAGE);
 }
 
@@ -313,10 +310,9 @@ static void print_rows(const struct command *command, const struct option_row *r
         char letter[] = {'-', (char)row->letter, ',', '\0'};
         if (!has_option(command, row))
             continue;
-        char *names = new_text("--%s%s%s", row->name, row->argument ? " " : "",
-                               row->argument ? row->argument : "");
-        printf("  %3s %-26s %s\n", row->letter ? letter : "", names, row->help);
-        free(names);
+        int used = printf("  %3s --%s%s%s", row->letter ? letter : "", row->name,
+                          row->argument ? " " : "", row->argument ? row->argument : "");
+        printf("%*s %s\n", used < 32 ? 32 - used : 0, "", row->help);
     }
 }
 

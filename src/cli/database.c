@@ -240,7 +240,7 @@ static pthread_mutex_t warning_mutex = PTHREAD_MUTEX_INITIALIZER;
 static char warning[WARNING_SIZE];
 
 /* Keeps only the reason of a keeper's warning. The message about it names the lease. */
-static void keep_warning(const char *line)
+void keep_warning(const char *line)
 {
     static const char preface[] = "could not be renewed: ";
     const char *reason = strstr(line, preface);
@@ -255,13 +255,6 @@ bool last_warning(char text[WARNING_SIZE])
     memcpy(text, warning, sizeof warning);
     pthread_mutex_unlock(&warning_mutex);
     return text[0] != '\0';
-}
-
-void forget_warning(void)
-{
-    pthread_mutex_lock(&warning_mutex);
-    warning[0] = '\0';
-    pthread_mutex_unlock(&warning_mutex);
 }
 
 static void log_line(void *context, rowlock_log_level level, const char *line)
@@ -300,10 +293,9 @@ void disconnect_database(struct cli *cli)
     free(cli->url);
     free(cli->locks);
     free(cli->title);
-    cli->locks = NULL;
-    cli->lock_count = 0;
-    cli->title = NULL;
     cli->db = NULL;
     cli->once = NULL;
-    cli->url = NULL;
+    cli->url = cli->title = NULL;
+    cli->locks = NULL;
+    cli->lock_count = 0;
 }

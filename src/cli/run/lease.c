@@ -101,7 +101,7 @@ void lease_look(struct lease *lease)
     }
     lease->running_out = lease->lost && !lease->gone;
     if (!lease->in_jeopardy && !lease->lost)
-        forget_warning();
+        keep_warning("");
 }
 
 void lease_progress(struct lease *lease)
