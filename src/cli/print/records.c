@@ -159,15 +159,13 @@ void json_print_answer(const struct cli *cli, int result, const char *key, json_
 /* The rows of one page have the same widths. */
 #define PAGE 1000
 
-static int width_of(const struct table *table, size_t column)
+static void widen(struct table *table, const char *const *cells)
 {
-    int widest = table->widths[column];
-    for (size_t row = 0; row < table->rows; row++) {
-        int width = columns_of(table->cells[row * table->columns + column]);
-        if (width > widest && width <= WIDEST)
-            widest = width;
+    for (size_t i = 0; i < table->columns; i++) {
+        int width = columns_of(cells[i]);
+        if (width > table->widths[i] && width <= WIDEST)
+            table->widths[i] = width;
     }
-    return widest;
 }
 
 static void print_row(const struct table *table, const char *const *cells)
@@ -190,18 +188,18 @@ static void print_row(const struct table *table, const char *const *cells)
 /* The headings are above the first page. */
 static void print_page(struct table *table)
 {
+    const char *const *cells = (const char *const *)table->cells;
     bool first = !table->widths;
-    if (first)
+    if (first) {
         table->widths = must_have(calloc(table->columns, sizeof *table->widths));
-    for (size_t i = 0; i < table->columns; i++) {
-        if (first)
-            table->widths[i] = columns_of(table->headings[i]);
-        table->widths[i] = width_of(table, i);
+        widen(table, table->headings);
     }
+    for (size_t row = 0; row < table->rows; row++)
+        widen(table, cells + row * table->columns);
     if (first)
         print_row(table, table->headings);
     for (size_t row = 0; row < table->rows; row++)
-        print_row(table, (const char *const *)table->cells + row * table->columns);
+        print_row(table, cells + row * table->columns);
     for (size_t i = 0; i < table->rows * table->columns; i++)
         free(table->cells[i]);
     table->rows = 0;
