@@ -56,7 +56,7 @@ void wait_begin(struct cli *cli);
 /* The status, or what -E says instead of EXIT_NOT_ACQUIRED. */
 int conflict_status(int status);
 
-/* ---------------------------------------------------------------- the runs around us (outer.c) */
+/* ---------------------------------------------------------------- the runs around us (obtain.c) */
 
 /* Refuses a name that a run around this command holds: the command would wait for itself, or take
  * the lock over with the same owner.
