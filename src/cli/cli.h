@@ -54,22 +54,19 @@ struct option_row {
     }
 
 #define JSON_OPTION FLAG_OPTION("json", 0, "print JSON", general.json)
+#define DEFAULT_INTERVAL_MS 1000
 #define INTERVAL_OPTION                                                                         \
     {                                                                                           \
         "interval", 0, LENGTH, "DURATION", "time between two looks (1s)", &general.interval_ms, \
             50, INT64_MAX, NULL                                                                 \
     }
 
-/* The default of --interval. */
-#define DEFAULT_INTERVAL_MS 1000
-
 /* The members of a quorum at most. */
 enum { URLS_MOST = 5 };
 
 /* The options that several files look at. A command keeps its own in its file. */
 extern struct general_options {
-    /* Several: a lock over independent databases. Of more than URLS_MOST only the number is known.
-     */
+    /* Several: a lock over independent databases. Of more than URLS_MOST only the number counts. */
     const char *urls[URLS_MOST];
     int url_count;
     bool help;
@@ -86,8 +83,7 @@ extern struct general_options {
 
 struct cli;
 
-/* What a command does with several URLs: ask for a lock over all of them, go from member to member,
- * or refuse. */
+/* What a command does with several URLs. ONE_DATABASE: it refuses them. */
 enum across { QUORUM, EACH_MEMBER, ONE_DATABASE };
 
 struct command {
@@ -169,11 +165,10 @@ void options_of_command(struct cli *cli, int argc, char **argv);
 /* One line for each option, for --help. NULL: those before the command. */
 void options_print(const struct command *command);
 
-/* Says what is wrong with the command line, and where to read more. Ends the process. */
+/* Says what is wrong with the command line, and where to read more. Ends the process. The second
+ * one does so if the command is at one of several databases and that is bad. */
 void usage_error(const struct cli *cli, const char *format, ...)
     __attribute__((noreturn, format(printf, 2, 3)));
-
-/* The same, if the command is at one of several databases and that is bad. */
 void not_for_members(const struct cli *cli, bool bad, const char *reason);
 
 /* A decimal number between least and most, and nothing else. */
@@ -181,24 +176,21 @@ bool parse_number(const char *text, int64_t least, int64_t most, int64_t *out);
 
 /* ---------------------------------------------------------------- the database (database.c) */
 
-/* Without --url, takes the URLs of ROWLOCK_URL. Several are separated by white space. */
+/* find_urls() takes the URLs of ROWLOCK_URL, if there is no --url. White space separates several.
+ * check_urls() refuses 2, and an empty one. */
 void find_urls(struct cli *cli);
+void check_urls(const struct cli *cli);
 
 /* From now on, the library's warnings are kept, and printed while cli->waiting is set. */
 void listen_to_library(struct cli *cli);
 
-/* A lock over several databases? */
+/* Is it a lock over several databases? All URLs in one text are for the library. Free it. */
 bool is_quorum(const struct cli *cli);
-
-/* Refuses 2 URLs, and an empty one. */
-void check_urls(const struct cli *cli);
+char *joined_urls(void);
 
 /* Opens cli->db by --url, ROWLOCK_URL or the embedded default. options may be NULL. It waits for a
  * server that is away until cli->wait_until_ms. Returns an exit status, after a message. */
 int connect_database(struct cli *cli, const rowlock_db_options *options);
-
-/* All URLs in one text, as the library takes them. Free it. */
-char *joined_urls(void);
 
 /* Makes the attempt until its result is not that the server is away, or until cli->wait_until_ms.
  * It says once that the server is away, and when it is back. Returns the last result. *error is
@@ -215,9 +207,6 @@ bool last_warning(char text[WARNING_SIZE]);
 void keep_warning(const char *line);
 
 /* ---------------------------------------------------------- signals and time (run/signals.c) */
-
-/* During a wait for a lock a signal ends the wait. Later signals are kept until they are fetched.
- * The callers decide what follows. */
 
 /* Ignores SIGPIPE, as MariaDB's client library would: a lock is released also if nothing reads our
  * output. The job gets SIGPIPE as this process found it. */
@@ -238,10 +227,9 @@ void signals_start(bool resign);
 /* From now on, signals are kept. Returns the one that came since signals_cancel(), or 0. */
 int signals_keep(void);
 
-/* The next kept signal, also SIGCHLD. It waits at most wait_ms. 0: none came. */
+/* The next kept signal, also SIGCHLD, or only one that is to end us. They wait at most wait_ms, or
+ * until then. 0: none came. */
 int signals_next(int64_t wait_ms);
-
-/* Waits until then for a kept signal that is to end us. Returns it, or 0. */
 int signals_pause(int64_t until_ms);
 
 /* A new file descriptor. It is readable while signals_next() would find a signal at once. Do not
@@ -249,10 +237,8 @@ int signals_pause(int64_t until_ms);
 int signals_fd(void);
 
 /* This process will die of the signal when all is done, so that the calling shell sees what
- * happened. Returns the status that shells show for the signal. */
+ * happened. Returns the status that shells show for it. With that, die_of_signal() does it. */
 int die_later(int signal);
-
-/* Dies of that signal, if status is the one that die_later() returned. */
 void die_of_signal(int status);
 
 /* In a child: all signals are again as this process found them. */
@@ -261,10 +247,9 @@ void signals_restore(void);
 /* Is it a signal that asks a process to end? */
 bool signal_ends(int signal);
 
-/* Milliseconds on a clock that runs while the machine sleeps, as leases do. */
+/* Milliseconds on a clock that runs while the machine sleeps, as leases do. And microseconds since
+ * 1970, by this host's clock. */
 int64_t now_ms(void);
-
-/* Microseconds since 1970, by this host's clock. */
 int64_t wall_clock_us(void);
 
 /* Waits until then. fd: -1, or a file that ends the wait when it is readable; then it returns

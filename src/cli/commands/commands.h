@@ -21,10 +21,8 @@ int run_for_members(struct cli *cli);
 /* What one look has found. */
 struct view {
     struct snapshot snapshot;
-    /* Since the look before. */
-    int64_t grants;
-    /* The time since then. */
-    int64_t span_ms;
+    /* Since the look before, and the time since then. */
+    int64_t grants, span_ms;
     /* Grants in 1000 seconds, over some looks. */
     int64_t rate_milli;
     int result;
@@ -44,18 +42,14 @@ char *view_summary(const char *before, const struct view *view);
  * there is a view, or no other will come. -1: it could not be started; a message says why. */
 int looker_start(struct cli *cli);
 
-/* The next view, or NULL if there is none yet. *ended: there will be no others. */
+/* looker_fetch() returns the next view, or NULL if there is none yet. *ended: there will be no
+ * others. looker_stop() ends the thread. cli->abandon: it still waits for the database. */
 struct view *looker_fetch(bool *ended);
-
-/* Ends the thread. Sets cli->abandon if the thread still waits for the database. */
 void looker_stop(struct cli *cli);
 
 /* Shows on a terminal what the looker finds, until the looker, a key or a signal ends it
- * (print/screen.c).
- *   - The looker must not run. It is started and stopped here.
- *   - first is shown at once, and freed.
- *   - *status gets the exit status.
- * False: there can be no screen here, and nothing was done. */
+ * (print/screen.c). It starts and stops the looker. first is shown at once, and freed. *status gets
+ * the exit status. False: there can be no screen here, and nothing was done. */
 bool screen_watch(struct cli *cli, struct view *first, int *status);
 
 #endif

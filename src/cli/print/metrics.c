@@ -284,9 +284,9 @@ static char *path_of(const char *folder, const char *name)
     return new_text("%s/rowlock_%s%s.prom", folder, file, hash);
 }
 
-/* Two runs of one job may end at the same moment. So the folder is locked while the old file is read
- * and the new one is put in its place. Another run holds it for a moment only, unless it is frozen.
- * Without it a counter may miss a run. */
+/* Two runs of one job may end at the same moment. So the folder is locked while the old file is
+ * read and the new one is put in its place. Another run holds it for a moment only, unless it is
+ * frozen. Without it a counter may miss a run. */
 static int lock_folder(const char *folder)
 {
     int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

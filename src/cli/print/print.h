@@ -32,12 +32,11 @@ void complain_without_waiting(void);
  * another host at work must not send mail about it. */
 bool talkative(void);
 
-/* The exit status of a result. A server that takes no writes now may do so later. */
+/* The exit status of a result. A server that takes no writes now may do so later. The last two
+ * print the text of the error before, if it is not ROWLOCK_OK. reported() takes that of the last
+ * call on cli->db. */
 int status_of(int result);
 int status_of_error(int result, const rowlock_error *error);
-
-/* Both return the exit status of the result, after the text of the error if it is not ROWLOCK_OK.
- * reported() takes that of the last call on cli->db. */
 int report_error(int result, const rowlock_error *error);
 int reported(const struct cli *cli, int result);
 
@@ -52,7 +51,6 @@ void *must_have(void *memory);
 /* A copy of a formatted text. Free it. Never NULL. */
 char *new_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Sets a variable of the environment. */
 void set_and_free(const char *variable, char *value);
 
 /* A file in memory. Close it with closed_text(), which returns *text. Never NULL. */
@@ -82,20 +80,15 @@ struct long_text {
 
 /* "4.2s", "42s", "3m12s", "2h05m", "3d04h". Below 0 is 0. */
 struct short_text duration_text(int64_t ms);
-
 /* "exclusive", "shared", "3 permits" */
 struct short_text kind_text(int32_t permits);
-
 /* "4.2s", or "expired 3.0s ago" if remaining_ms is negative. */
 struct short_text lease_text(int64_t remaining_ms);
-
 /* "2026-11-22T02:00:00.500000Z" */
 struct short_text time_text(int64_t us);
-
 /* "report.sh[4711]@web1" */
 struct long_text process_text(const char *program, int64_t pid, const char *host);
 struct long_text holder_text(const rowlock_grant *grant);
-
 /* "held by report.sh[4711]@web1, its lease lasts 12s more: its note" */
 struct long_text held_text(const rowlock_grant *grant);
 
@@ -153,10 +146,8 @@ json_t *json_begin(const struct cli *cli);
 json_t *json_of_answer(const struct cli *cli, int result);
 void json_put_result(json_t *object, int result);
 
-/* Prints value and frees it. compact: on one line. */
+/* They print and free value. compact: on one line. key NULL: an answer only. */
 void json_print(json_t *value, bool compact);
-
-/* Prints an answer that has one member more. key NULL: none. */
 void json_print_answer(const struct cli *cli, int result, const char *key, json_t *value);
 
 /* "ok", "warning", "bad" */
@@ -176,14 +167,13 @@ struct table {
 };
 
 /* A new row. Fill in all its cells; the table frees them. Rows are printed in pages, so a long
- * table takes no more memory than a short one. headings must outlive the table. */
+ * table takes no more memory than a short one. headings must outlive the table. table_end() prints
+ * the rest, and frees the table's memory. */
 char **table_row(struct table *table);
+void table_end(struct table *table);
 
 /* A new row with --json. It is printed at once, on one line, and freed. */
 void table_json(struct table *table, json_t *row);
-
-/* Prints the rest, and frees the table's memory. */
-void table_end(struct table *table);
 
 /* --------------------------------------------------------- grants and waiters (entries.c) */
 
@@ -219,7 +209,6 @@ char *cell_of(const struct entry *entry, enum cell cell, int64_t passed_ms);
 json_t *json_of_grant(const rowlock_grant *grant);
 json_t *json_of_entry(const struct entry *entry);
 
-/* A table of grants, or of waiters. */
 struct table entry_table(bool waiters);
 void table_add_entry(struct table *table, const struct entry *entry);
 
@@ -235,8 +224,7 @@ struct snapshot {
     size_t count;
     size_t grants;
     /* Those of both whose leases run. */
-    size_t held;
-    size_t waiting;
+    size_t held, waiting;
     /* now_ms() of the latest read. */
     int64_t taken_ms;
 };
@@ -249,8 +237,6 @@ void snapshot_free(struct snapshot *snapshot);
 json_t *json_of_entries(const struct snapshot *snapshot, bool waiters);
 
 /* ---------------------------------------------------------------- metrics (metrics.c) */
-
-/* Prometheus's format 0.0.4, and the files that node exporter's textfile collector reads. */
 
 /* How the library gives a number. Metrics have seconds. */
 enum unit { COUNT, MILLISECONDS, MICROSECONDS };
