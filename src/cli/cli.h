@@ -193,8 +193,7 @@ char *joined_urls(void);
 int connect_database(struct cli *cli, const rowlock_db_options *options);
 
 /* Makes the attempt until its result is not that the server is away, or until cli->wait_until_ms.
- * It says once that the server is away, and when it is back. Returns the last result. *error is
- * its. */
+ * It says once that the server is away, and when it is back. Returns the last result. */
 typedef int attempt(struct cli *cli, void *context, rowlock_error *error);
 int try_until_there(struct cli *cli, attempt *make, void *context, rowlock_error *error);
 
@@ -212,28 +211,25 @@ void keep_warning(const char *line);
  * output. The job gets SIGPIPE as this process found it. */
 void signals_ignore_pipe(void);
 
-/* Nothing reads our output any more. Does such a process die of SIGPIPE here? Then
- * die_of_signal() will. */
+/* Nothing reads our output. Does such a process die of SIGPIPE here? Then die_of_signal() will. */
 bool die_of_pipe_later(void);
 
 /* From now on, signals that would end us end waits on db with ROWLOCK_CANCELLED. Signals that our
  * parent made us ignore (nohup, a background job of a script) stay ignored. */
 void signals_cancel(rowlock_db *db);
 
-/* As when this process started. resign: but SIGUSR1 does nothing until signals_keep(), and ends no
- * wait either. */
+/* As at the start. resign: but SIGUSR1 does nothing until signals_keep(), and ends no wait. */
 void signals_start(bool resign);
 
 /* From now on, signals are kept. Returns the one that came since signals_cancel(), or 0. */
 int signals_keep(void);
 
-/* The next kept signal, also SIGCHLD, or only one that is to end us. They wait at most wait_ms, or
- * until then. 0: none came. */
+/* The next kept signal, also SIGCHLD, or only one that is to end us. 0: none came in time. */
 int signals_next(int64_t wait_ms);
 int signals_pause(int64_t until_ms);
 
-/* A new file descriptor. It is readable while signals_next() would find a signal at once. Do not
- * read it. -1: this system has none. */
+/* A new file descriptor, readable while a signal is kept. Do not read it. -1: there is none
+ * here. */
 int signals_fd(void);
 
 /* This process will die of the signal when all is done, so that the calling shell sees what
@@ -247,13 +243,11 @@ void signals_restore(void);
 /* Is it a signal that asks a process to end? */
 bool signal_ends(int signal);
 
-/* Milliseconds on a clock that runs while the machine sleeps, as leases do. And microseconds since
- * 1970, by this host's clock. */
+/* On a clock that runs while the machine sleeps, as leases do. By this host's clock, since 1970. */
 int64_t now_ms(void);
 int64_t wall_clock_us(void);
 
-/* Waits until then. fd: -1, or a file that ends the wait when it is readable; then it returns
- * false. */
+/* Waits until then. fd: -1, or a file that ends the wait when it is readable. False: it did. */
 bool pause_until(int64_t then_ms, int fd);
 
 #endif

@@ -77,7 +77,7 @@ void check_urls(const struct cli *cli)
 {
     const char *from = cli->url_words ? "ROWLOCK_URL" : "--url";
     int count = general.url_count;
-    /* A script's variable was not set, most likely. A lock in the wrong database protects
+    /* Most likely a script's variable was not set. A lock in the wrong database protects
      * nothing. */
     for (int i = 0; i < count && i < URLS_MOST; i++)
         if (!*general.urls[i])
@@ -105,8 +105,8 @@ static char *embedded_url(void)
     return new_text(SCHEME "%s%s/rowlock/locks.db", state, below);
 }
 
-/* Makes the folders above the file, for this user only. path is changed and restored. Returns 0, or
- * the reason after a message. */
+/* Makes the folders above the file, for this user only. Returns 0, or the reason after a
+ * message. */
 static int make_folders(char *path)
 {
     int failed = 0;

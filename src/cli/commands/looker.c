@@ -52,9 +52,7 @@ static struct {
 
 static int by_name(const void *a, const void *b)
 {
-    const struct seen *one = a;
-    const struct seen *other = b;
-    return strcmp(one->name, other->name);
+    return strcmp(((const struct seen *)a)->name, ((const struct seen *)b)->name);
 }
 
 static const struct seen *find(const struct seen *name, const struct seen *names, size_t count)

@@ -43,16 +43,14 @@ struct screen {
 
 /* ---------------------------------------------------------------- texts */
 
-/* Characters without width that terminals treat differently: joiners, variation selectors, marks of
- * direction, tags. */
+/* Without width, and terminals differ: joiners, variation selectors, marks of direction, tags. */
 static bool is_unsteady(wchar_t c)
 {
     return (c >= 0x200b && c <= 0x200f) || (c >= 0x2060 && c <= 0x206f) || c == 0xfeff ||
            (c >= 0xfe00 && c <= 0xfe0f) || (c >= 0xe0000 && c <= 0xe0fff);
 }
 
-/* *out gets the character at text, or a question mark if it cannot be shown. *width gets its
- * columns. Returns its bytes. */
+/* Returns the bytes of the character at text. If it cannot be shown, *out gets a question mark. */
 static size_t next_character(const struct screen *s, const char *text, wchar_t *out, int *width)
 {
     mbstate_t state = {0};
@@ -257,18 +255,13 @@ static bool take_news(struct screen *s)
 
 /* ---------------------------------------------------------------- keys and signals */
 
-/* draw() corrects it at the end. */
-static void scroll_by(struct screen *s, bool down, size_t rows)
-{
-    s->top = down ? s->top + rows : s->top - (size_t)at_most((int64_t)rows, (int64_t)s->top);
-}
-
 /* False: this key ends the screen. */
 static bool take_key(struct screen *s, int key)
 {
     bool page = key == KEY_NPAGE || key == ' ' || key == KEY_PPAGE;
     bool end = key == KEY_HOME || key == KEY_END;
     bool down = key == KEY_DOWN || key == KEY_NPAGE || key == ' ' || key == KEY_END;
+    size_t rows = end ? s->view->snapshot.count : page ? lines_for_rows() : 1;
     if (key == 'q' || key == 'Q') {
         s->status = EXIT_FINE;
         return false;
@@ -276,8 +269,11 @@ static bool take_key(struct screen *s, int key)
     /* Ctrl-L: another program has written over the screen. */
     if (key == 'L' - '@')
         clearok(curscr, TRUE);
-    else if (page || end || down || key == KEY_UP)
-        scroll_by(s, down, end ? s->view->snapshot.count : page ? lines_for_rows() : 1);
+    /* draw() corrects it at the end. */
+    else if (down)
+        s->top += rows;
+    else if (page || end || key == KEY_UP)
+        s->top -= rows < s->top ? rows : s->top;
     return true;
 }
 
@@ -299,8 +295,7 @@ static void resize(void)
     clearok(curscr, TRUE);
 }
 
-/* False: a signal ends the screen. When we are continued after Ctrl-Z, all kept signals are looked
- * at again. */
+/* False: a signal ends the screen. After Ctrl-Z all kept signals are looked at again. */
 static bool take_signals(struct screen *s)
 {
     for (int signal; (signal = signals_next(0)) != 0;) {

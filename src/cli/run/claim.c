@@ -15,8 +15,7 @@
 
 /* ---------------------------------------------------------------- keys */
 
-/* The lengths of the names come first, so that different names and keys never give the same
- * text. */
+/* The lengths of the names come first: different names and keys never give the same text. */
 char *once_key(char *const *names, int count, const char *key)
 {
     char *text;
@@ -94,8 +93,7 @@ void once_settings(const struct cli *cli)
 
 /* ---------------------------------------------------------------- claiming */
 
-/* A hash of the locks' names and the command's words. The words may be secret, so they are
- * not stored. */
+/* A hash of the locks' names and the command's words, which may be secret and are not stored. */
 static void make_fingerprint(const struct cli *cli, char text[FINGERPRINT_SIZE])
 {
     uint64_t sum = HASH_BEGIN;

@@ -59,8 +59,7 @@ static const char *make_up_owner(void)
     return owner;
 }
 
-/* In a list of locks people look for the job's name. A statement must fail while enough of the
- * lease is left to try again. */
+/* Lists show the job's name. A statement must fail while the lease is long enough to try again. */
 static int connect_for_run(struct cli *cli)
 {
     rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
@@ -97,8 +96,7 @@ static bool get(struct cli *cli, int *status)
 
 /* ---------------------------------------------------------------- run */
 
-/* The pipe is made before all other files, so that its number has one digit: some shells cannot
- * redirect to more. */
+/* The pipe is made first: some shells can only redirect to file numbers with one digit. */
 static int run_run(struct cli *cli)
 {
     int progress[2];

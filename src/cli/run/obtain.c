@@ -302,13 +302,6 @@ static int open_locks(struct cli *cli)
     return ROWLOCK_OK;
 }
 
-static void say_got(const struct cli *cli)
-{
-    for (int i = 0; i < cli->lock_count; i++)
-        complain("got '%s' with token %lld for %s", rowlock_lock_name(cli->locks[i]),
-                 (long long)rowlock_lock_token(cli->locks[i]), duration_text(asked.ttl_ms).text);
-}
-
 bool grant_get(struct cli *cli, int *result, int *status)
 {
     size_t missing;
@@ -330,8 +323,9 @@ bool grant_get(struct cli *cli, int *result, int *status)
         *status = signal ? die_later(signal) : not_acquired(cli, *result, missing);
         return false;
     }
-    if (general.verbose)
-        say_got(cli);
+    for (int i = 0; general.verbose && i < cli->lock_count; i++)
+        complain("got '%s' with token %lld for %s", rowlock_lock_name(cli->locks[i]),
+                 (long long)rowlock_lock_token(cli->locks[i]), duration_text(asked.ttl_ms).text);
     return true;
 }
 

@@ -16,8 +16,7 @@
 /* The bound of durations. */
 #define LEAP_YEAR_MS (366 * DAY_MS)
 
-/* The options of run, and of lead, acquire and wait, which have some of them. Those that are 0 or
- * NULL were not given. */
+/* The options of run. lead, acquire and wait have some of them. 0 or NULL: it was not given. */
 extern struct asked {
     bool nonblock;
     int64_t wait_ms;
@@ -83,8 +82,7 @@ void grant_release(struct cli *cli);
 
 /* ---------------------------------------------------------------- periods (period.c) */
 
-/* Checks --every, --at and --timezone. Call it before there is a second thread: it sets TZ for this
- * process. */
+/* Checks --every, --at and --timezone. It sets TZ: call it before there is a second thread. */
 void period_settings(struct cli *cli);
 
 /* The start of the period in which the locks were granted, in UTC, by the database's clock. So all
@@ -157,8 +155,8 @@ int job_start(struct job *job, char **argv, int extra);
 /* Looks whether the command ended or stopped. Collects all other children that have ended. */
 void job_look(struct job *job);
 
-/* Sends a signal to the whole group. A stopped process acts on one that ends it only after SIGCONT,
- * which is sent too. */
+/* Sends a signal to the whole group. One that ends it is followed by SIGCONT, for who is
+ * stopped. */
 void job_signal(const struct job *job, int signal);
 
 /* Is a process of the group left? Ask soon after the command ended. */
@@ -237,9 +235,7 @@ enum job_end {
 };
 
 /* supervise.c: runs the command, ends it if its locks are lost, and releases the locks.
- *   - start_ms: of the grant.
- *   - progress: the pipe of --stall, or -1.
- * Returns the exit status. */
+ * start_ms: of the grant. progress: the pipe of --stall, or -1. Returns the exit status. */
 int supervise(struct cli *cli, int64_t start_ms, const int progress[2], enum job_end *how);
 
 #endif

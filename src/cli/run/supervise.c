@@ -215,8 +215,7 @@ static void watch_rest_of_group(struct watch *watch)
     }
 }
 
-/* --min-hold: the job has ended, but the lock stays. We report the progress now. Returns a signal
- * that ended this, or 0. */
+/* --min-hold: the lock stays after the job. We report the progress now. Returns a signal, or 0. */
 static int hold_on(struct watch *watch)
 {
     while (!watch->told && now_ms() < watch->hold_until_ms) {
@@ -247,8 +246,8 @@ static void share_keyboard_signal(const struct watch *watch, bool had_terminal)
 }
 
 /* A lock that cannot be released ends with its lease. The job's work was protected to its end,
- * so its status stands. A keeper that does not reach the database is not closed: that could
- * take long. */
+ * so its status stands. A keeper that does not reach the database is not closed: it could take
+ * long. */
 static int give_back(struct watch *watch, int status)
 {
     struct cli *cli = watch->cli;
@@ -270,8 +269,8 @@ static int give_back(struct watch *watch, int status)
     return status;
 }
 
-/* A database that does not answer is not asked. The next run has a greater token and takes the
- * claim over. */
+/* A database that does not answer is not asked. The next run's greater token takes the claim
+ * over. */
 static int settle_once(struct watch *watch, int status)
 {
     if (status == EXIT_FINE && watch->reason == NO_REASON)
@@ -288,8 +287,7 @@ static int finish(struct watch *watch)
     bool had_terminal = watch->job.has_terminal;
     int status = job_exit_status(&watch->job);
     job_take_terminal(&watch->job);
-    /* The signal that ended the job ends us too: a shell stops its script for a signal, not for a
-     * status. */
+    /* The job's signal ends us too: a shell stops its script for a signal, not for a status. */
     if (WIFSIGNALED(watch->job.wait_status))
         status = die_later(WTERMSIG(watch->job.wait_status));
     status = settle_once(watch, status);
