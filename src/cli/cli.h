@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What all of the command shares: options, commands, the open handles, and messages. Nothing here
- * is part of the library.
+ * What all of the command shares: options, commands, the open handles, signals and time.
  */
 #ifndef ROWLOCK_CLI_CLI_H
 #define ROWLOCK_CLI_CLI_H
@@ -112,6 +111,15 @@ struct command {
     }
 #define NO_LIMIT (-1)
 #define ANY_NUMBER 100000
+
+/* Each is in cmd_*.c or members.c. */
+extern const struct command run_command, lead_command, leader_command, acquire_command,
+    renew_command, release_command, verify_command, wait_command, list_command, show_command,
+    watch_command, metrics_command, sweep_command, once_command, break_command, raise_command,
+    install_command, upgrade_command, check_command, join_command;
+
+/* Carries out the command for each of several databases. */
+int run_for_members(struct cli *cli);
 
 struct cli {
     /* NULL before it is known. */

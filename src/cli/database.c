@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Finds the URL of the database, or those of a quorum, and opens it. The library knows how to reach
- * it.
+ * Finds the URL of the database, or those of a quorum. The library knows how to reach it.
  */
 #include "cli/print/print.h"
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The command: the table of its subcommands, the help, and what happens before and after each of
- * them.
+ * The command: the table of its subcommands, the help, and what is done before and after them.
  */
-#include "cli/commands/commands.h"
+#include "cli/print/print.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

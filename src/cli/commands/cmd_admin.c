@@ -2,7 +2,7 @@
  *
  * install, upgrade, break and raise-tokens: the commands for administrators.
  */
-#include "cli/commands/commands.h"
+#include "cli/print/print.h"
 
 /* ---------------------------------------------------------------- install */
 

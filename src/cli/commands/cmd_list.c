@@ -4,7 +4,7 @@
  * until a lock is free, `rowlock leader` tells who holds it. They acquire and write nothing, so a
  * signal may end them at any time.
  */
-#include "cli/commands/commands.h"
+#include "cli/run/run.h"
 
 #include <stdlib.h>
 #include <string.h>

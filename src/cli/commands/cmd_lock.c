@@ -2,7 +2,7 @@
  *
  * acquire, renew, release and verify: a lock in single steps, for scripts. obtain.c waits.
  */
-#include "cli/commands/commands.h"
+#include "cli/run/run.h"
 
 #include <stdlib.h>
 

@@ -2,7 +2,7 @@
  *
  * metrics: what is in the tables, for Prometheus. The library counts; this file knows the metrics.
  */
-#include "cli/commands/commands.h"
+#include "cli/print/print.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  *
  * once: lists, shows and forgets the keys of `run --once` and `run --every`. claim.c claims them.
  */
-#include "cli/commands/commands.h"
+#include "cli/run/run.h"
 
 #include <fnmatch.h>
 #include <locale.h>

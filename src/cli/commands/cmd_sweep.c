@@ -2,7 +2,7 @@
  *
  * `rowlock sweep`: removes what is over, once or again and again.
  */
-#include "cli/commands/commands.h"
+#include "cli/run/run.h"
 
 #include <stdlib.h>
 

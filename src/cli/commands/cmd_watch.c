@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * `rowlock watch`: on a terminal a screen (screen.c), elsewhere text or JSON, once in each
- * interval.
+ * `rowlock watch`: on a terminal a screen (screen.c), elsewhere text or JSON in each interval.
  */
-#include "cli/commands/commands.h"
+#include "cli/print/print.h"
 
 #include <stdlib.h>
 #include <unistd.h>

@@ -6,7 +6,7 @@
  * Each grant of a name has the next token, so tokens that were seen tell the number of grants.
  * Grants between two looks at a name are counted when the name is seen again.
  */
-#include "cli/commands/commands.h"
+#include "cli/print/print.h"
 
 #include <errno.h>
 #include <fcntl.h>

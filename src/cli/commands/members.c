@@ -2,7 +2,7 @@
  *
  * check and quorum-join, and how a command goes from member to member of a quorum.
  */
-#include "cli/commands/commands.h"
+#include "cli/print/print.h"
 
 #include <rowlock/quorum.h>
 #include <stdlib.h>

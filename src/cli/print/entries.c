@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Grants and waiters: reads them, and describes each once for JSON, and once for tables and the
- * screen.
+ * Grants and waiters: reads them, and describes them for JSON, and for tables and the screen.
  */
 #include "cli/print/print.h"
 

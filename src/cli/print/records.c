@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Records in JSON for programs, with exact strings, and integers instead of fractions. And tables
- * for people.
+ * Records in JSON for programs: exact strings, and integers for fractions. And tables for people.
  */
 #include "cli/print/print.h"
 

@@ -3,7 +3,7 @@
  * Draws `watch` with ncurses. Between two looks at the database, leases count down by this host's
  * clock. A text from the database can only fill its columns.
  */
-#include "cli/commands/commands.h"
+#include "cli/print/print.h"
 
 #if RLK_WITH_CURSES
 

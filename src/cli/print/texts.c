@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Texts for people, safe on a terminal: messages, errors, figures. And exit statuses. records.c has
- * the forms for programs.
+ * Texts for people, safe on a terminal: messages, errors, figures. And exit statuses.
  */
 #include "cli/print/print.h"
 

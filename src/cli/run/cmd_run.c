@@ -3,7 +3,7 @@
  * `rowlock run` holds a lock, or several, while a command runs. `rowlock lead` does that again and
  * again. obtain.c gets the locks, supervise.c runs the command.
  */
-#include "cli/commands/commands.h"
+#include "cli/run/run.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Starts the command, signals its process group, and hands the terminal over. It knows nothing
- * about locks.
+ * Starts the command, signals its process group, hands the terminal over. It knows no locks.
  */
 #include "cli/run/run.h"
 

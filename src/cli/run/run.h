@@ -155,8 +155,8 @@ int job_start(struct job *job, char **argv, int extra);
 /* Looks whether the command ended or stopped. Collects all other children that have ended. */
 void job_look(struct job *job);
 
-/* Sends a signal to the whole group. One that ends it is followed by SIGCONT, for who is
- * stopped. */
+/* Sends a signal to the whole group. A stopped process acts on one that ends it only after SIGCONT,
+ * which is sent too. */
 void job_signal(const struct job *job, int signal);
 
 /* Is a process of the group left? Ask soon after the command ended. */

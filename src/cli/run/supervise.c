@@ -246,8 +246,7 @@ static void share_keyboard_signal(const struct watch *watch, bool had_terminal)
 }
 
 /* A lock that cannot be released ends with its lease. The job's work was protected to its end,
- * so its status stands. A keeper that does not reach the database is not closed: it could take
- * long. */
+ * so its status stands. Closing a keeper that does not reach the database could take long. */
 static int give_back(struct watch *watch, int status)
 {
     struct cli *cli = watch->cli;
@@ -269,8 +268,7 @@ static int give_back(struct watch *watch, int status)
     return status;
 }
 
-/* A database that does not answer is not asked. The next run's greater token takes the claim
- * over. */
+/* A database that does not answer is not asked. The next run's token takes the claim over. */
 static int settle_once(struct watch *watch, int status)
 {
     if (status == EXIT_FINE && watch->reason == NO_REASON)
