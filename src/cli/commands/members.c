@@ -166,13 +166,11 @@ static int run_quorum_join(struct cli *cli)
     char *urls = joined_urls();
     int result = rowlock_quorum_join(urls, replaced == UNSET ? 0 : (int)replaced, NULL, &error);
     free(urls);
-    if (result != ROWLOCK_OK)
-        return report_error(result, &error);
-    if (general.json)
+    if (result == ROWLOCK_OK && general.json)
         json_print_answer(cli, result, NULL, NULL);
-    else
+    else if (result == ROWLOCK_OK)
         printf("The %d members vote.\n", general.url_count);
-    return EXIT_FINE;
+    return report_error(result, &error);
 }
 
 const struct command join_command = COMMAND(
