@@ -31,9 +31,13 @@ static bool begins_url(const char *text)
     return length > 0 && text[length] == ':';
 }
 
-static void cut_urls(char *at)
+void find_urls(struct cli *cli)
 {
-    at += strspn(at, WHITE_SPACE);
+    const char *value = getenv("ROWLOCK_URL");
+    if (general.url_count > 0 || !value)
+        return;
+    cli->url_words = must_have(strdup(value));
+    char *at = cli->url_words + strspn(value, WHITE_SPACE);
     general.urls[general.url_count++] = at;
     while (*at) {
         size_t space = strspn(at, WHITE_SPACE);
@@ -47,24 +51,14 @@ static void cut_urls(char *at)
     }
 }
 
-void find_urls(struct cli *cli)
-{
-    const char *value = getenv("ROWLOCK_URL");
-    if (general.url_count > 0 || !value)
-        return;
-    cli->url_words = must_have(strdup(value));
-    cut_urls(cli->url_words);
-}
-
 char *joined_urls(void)
 {
-    char *text = new_text("%s", general.urls[0]);
-    for (int i = 1; i < general.url_count; i++) {
-        char *longer = new_text("%s %s", text, general.urls[i]);
-        free(text);
-        text = longer;
-    }
-    return text;
+    char *text;
+    size_t size;
+    FILE *file = open_text(&text, &size);
+    for (int i = 0; i < general.url_count; i++)
+        fprintf(file, "%s%s", i ? " " : "", general.urls[i]);
+    return closed_text(file, &text);
 }
 
 bool is_quorum(const struct cli *cli)
@@ -76,8 +70,7 @@ void check_urls(const struct cli *cli)
 {
     const char *from = cli->url_words ? "ROWLOCK_URL" : "--url";
     int count = general.url_count;
-    /* Most likely a script's variable was not set. A lock in the wrong database protects
-     * nothing. */
+    /* A script's variable was not set, most likely. A wrong database protects nothing. */
     for (int i = 0; i < count && i < URLS_MOST; i++)
         if (!*general.urls[i])
             usage_error(cli, "%s is empty; give a URL, or leave it out for the embedded database",
@@ -104,8 +97,8 @@ static char *embedded_url(void)
     return new_text(SCHEME "%s%s/rowlock/locks.db", state, below);
 }
 
-/* Makes the folders above the file, for this user only. Returns 0, or the reason after a
- * message. */
+/* Makes the folders above the file, for this user only. Returns 0, or the reason after saying
+ * it. */
 static int make_folders(char *path)
 {
     int failed = 0;

@@ -18,8 +18,6 @@ static const struct option_row options[] = {
     {.name = NULL},
 };
 
-/* ---------------------------------------------------------------- a key */
-
 struct key {
     /* NULL: a program has claimed it. Such a program may claim without a token. */
     char *names;
@@ -53,7 +51,7 @@ static json_t *json_of_key(const struct key *key)
     return json_of(members, key);
 }
 
-/* ---------------------------------------------------------------- runs */
+/* ---------------------------------------------------------------- looking at keys */
 
 /* Keys in progress, of runs whose locks are not held any more. A run that was killed leaves its
  * claim, whose time is that of the longest run. */
@@ -88,8 +86,6 @@ static void end_without_run(const struct runs *runs, rowlock_once_record *record
         if (runs->each[i].token == record->token && strcmp(runs->each[i].key, record->key) == 0)
             record->remaining_ms = at_most(record->remaining_ms, 0);
 }
-
-/* ---------------------------------------------------------------- looking at them */
 
 typedef int each_key(void *context, const struct key *key);
 

@@ -53,7 +53,7 @@ void wait_begin(struct cli *cli);
 /* The status, or what -E says instead of EXIT_NOT_ACQUIRED. */
 int conflict_status(int status);
 
-/* ---------------------------------------------------------------- the runs around us (obtain.c) */
+/* ---------------------------------------------------------------- the locks (obtain.c) */
 
 /* Refuses a name that a run around this command holds: the command would wait for itself, or take
  * the lock over with the same owner.
@@ -68,8 +68,6 @@ void set_environment(const struct cli *cli);
 /* The names of the locks that are held, or their tokens, one a line. Free it. Never NULL. */
 char *lines_of_locks(const struct cli *cli, bool tokens);
 
-/* ---------------------------------------------------------------- the grant (obtain.c) */
-
 /* Opens cli->locks on the names and acquires them, all or none, unless outer_refuses() one. A
  * signal ends the wait. When it returns, signals are kept (signals.c).
  *   - True: all are held.
@@ -80,7 +78,7 @@ bool grant_get(struct cli *cli, int *result, int *status);
 /* Releases locks under which nothing was run. */
 void grant_release(struct cli *cli);
 
-/* ---------------------------------------------------------------- periods (period.c) */
+/* ------------------------------------------------ periods, keys of --once (period.c, claim.c) */
 
 /* Checks --every, --at and --timezone. It sets TZ: call it before there is a second thread. */
 void period_settings(struct cli *cli);
@@ -92,8 +90,6 @@ const char *period_key(const struct cli *cli);
 
 /* The job gets TZ as we got it. */
 void period_restore_zone(void);
-
-/* ---------------------------------------------------------------- keys of --once (claim.c) */
 
 /* A key of --once, or of a period of --every, is claimed under the locks before the job starts. If
  * the job ends with 0, the key is completed, else it is given back. */
@@ -122,12 +118,6 @@ void once_failed(struct cli *cli);
 
 /* Is it the key of a run that has failed, with --retry-after? A running one has a token. */
 bool once_has_failed(const rowlock_once_record *record);
-
-/* -------------------------------------------------------------- run --metrics (print/metrics.c) */
-
-/* The run has ended. start_ms: of the grant. lost: the locks were lost, or the job was ended for
- * that. Without --metrics it does nothing. A failure is told, and changes nothing. */
-void metrics_run_ends(const struct cli *cli, int64_t start_ms, int status, bool lost);
 
 /* ---------------------------------------------------------------- the process (job.c) */
 
@@ -237,5 +227,10 @@ enum job_end {
 /* supervise.c: runs the command, ends it if its locks are lost, and releases the locks.
  * start_ms: of the grant. progress: the pipe of --stall, or -1. Returns the exit status. */
 int supervise(struct cli *cli, int64_t start_ms, const int progress[2], enum job_end *how);
+
+/* print/metrics.c: the run has ended. start_ms: of the grant. lost: the locks were lost, or the
+ * job was ended for that. Without --metrics it does nothing. A failure is told, and changes
+ * nothing. */
+void metrics_run_ends(const struct cli *cli, int64_t start_ms, int status, bool lost);
 
 #endif
