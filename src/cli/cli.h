@@ -78,6 +78,10 @@ extern struct general_options {
     int64_t interval_ms;
     /* --count of watch. UNSET: without an end. */
     int64_t looks_most;
+    /* No options. Lines of complain() and say_member() begin with "member N: ". 0: none do. */
+    int speaks_for;
+    /* A line on standard error that cannot be written at once is dropped. */
+    bool hurries;
 } general;
 
 struct cli;

@@ -66,12 +66,11 @@ static int read_members(struct cli *cli, struct reading *readings, int count)
 {
     int worst = EXIT_FINE;
     for (int i = 0; i < count; i++) {
-        readings[i].member = cli->member = i + 1;
-        speak_for_member(cli->member);
+        readings[i].member = cli->member = general.speaks_for = i + 1;
         int status = read_database(cli, &readings[i]);
         worst = status > worst ? status : worst;
     }
-    speak_for_member(0);
+    general.speaks_for = 0;
     return worst;
 }
 
@@ -140,9 +139,7 @@ static const struct metric name_rows[] = {
 
 static int64_t number_at(const void *from, const struct metric *row)
 {
-    int64_t number;
-    memcpy(&number, (const char *)from + row->offset, sizeof number);
-    return number;
+    return *(const int64_t *)(const void *)((const char *)from + row->offset);
 }
 
 /* What never happened has no time. As 0 it would be drawn in 1970. Whether the tables could be read

@@ -114,7 +114,7 @@ void not_for_members(const struct cli *cli, bool bad, const char *reason)
 {
     if (!bad || !cli->member)
         return;
-    speak_for_member(0);
+    general.speaks_for = 0;
     usage_error(cli, "several URLs: %s", reason);
 }
 
@@ -126,14 +126,14 @@ int run_for_members(struct cli *cli)
         usage_error(cli, "several URLs: it works on one database; give the --url of one "
                          "member");
     while (cli->member < general.url_count && worst != EXIT_USAGE) {
-        speak_for_member(++cli->member);
+        general.speaks_for = ++cli->member;
         status = cli->command->run(cli);
         fine += status == EXIT_FINE;
         worst = status > worst ? status : worst;
         disconnect_database(cli);
         fflush(stdout);
     }
-    speak_for_member(0);
+    general.speaks_for = 0;
     if (cli->command == &check_command && worst != EXIT_USAGE) {
         status = check_votes(cli);
         worst = status > worst ? status : worst;

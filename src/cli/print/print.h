@@ -22,12 +22,6 @@ void speak(enum voice voice, const char *format, ...) __attribute__((format(prin
 /* complain() after the command and the names of its locks: "run 'nightly': …" */
 void tell(const struct cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* From now on, lines of complain() and say_member() begin with "member N: ". 0: none do. */
-void speak_for_member(int number);
-
-/* From now on, a line on standard error that cannot be written at once is dropped. */
-void complain_without_waiting(void);
-
 /* Should a message name the holder? A person who waits wants to read it. A cron job that finds
  * another host at work must not send mail about it. */
 bool talkative(void);
@@ -70,27 +64,24 @@ int columns_of(const char *text);
 #define HASH_BEGIN UINT64_C(0xcbf29ce484222325)
 uint64_t hash_of(uint64_t sum, const char *bytes, size_t length);
 
-/* They last to the end of the expression that has the call. */
-struct short_text {
-    char text[64];
-};
-struct long_text {
+/* It lasts to the end of the expression that has the call. */
+struct text {
     char text[1000];
 };
 
 /* "4.2s", "42s", "3m12s", "2h05m", "3d04h". Below 0 is 0. */
-struct short_text duration_text(int64_t ms);
+struct text duration_text(int64_t ms);
 /* "exclusive", "shared", "3 permits" */
-struct short_text kind_text(int32_t permits);
+struct text kind_text(int32_t permits);
 /* "4.2s", or "expired 3.0s ago" if remaining_ms is negative. */
-struct short_text lease_text(int64_t remaining_ms);
+struct text lease_text(int64_t remaining_ms);
 /* "2026-11-22T02:00:00.500000Z" */
-struct short_text time_text(int64_t us);
+struct text time_text(int64_t us);
 /* "report.sh[4711]@web1" */
-struct long_text process_text(const char *program, int64_t pid, const char *host);
-struct long_text holder_text(const rowlock_grant *grant);
+struct text process_text(const char *program, int64_t pid, const char *host);
+struct text holder_text(const rowlock_grant *grant);
 /* "held by report.sh[4711]@web1, its lease lasts 12s more: its note" */
-struct long_text held_text(const rowlock_grant *grant);
+struct text held_text(const rowlock_grant *grant);
 
 /* The age of the grant, by the database's clock. */
 int64_t grant_age_ms(const rowlock_grant *grant);

@@ -85,13 +85,11 @@ size_t dangerous_bytes(const char *text)
 /* The number of bytes of the UTF-8 character at text. 0: there is none. */
 static size_t character_bytes(const unsigned char *text)
 {
-    size_t bytes = text[0] < 0x80   ? 1
-                   : text[0] < 0xc2 ? 0
-                   : text[0] < 0xe0 ? 2
-                   : text[0] < 0xf0 ? 3
-                                    : 4;
-    if (text[0] > 0xf4)
-        return 0;
+    size_t bytes = text[0] < 0x80                     ? 1
+                   : text[0] < 0xc2 || text[0] > 0xf4 ? 0
+                   : text[0] < 0xe0                   ? 2
+                   : text[0] < 0xf0                   ? 3
+                                                      : 4;
     for (size_t i = 1; i < bytes; i++)
         if ((text[i] & 0xc0) != 0x80)
             return 0;
@@ -132,9 +130,9 @@ uint64_t hash_of(uint64_t sum, const char *bytes, size_t length)
 
 /* ---------------------------------------------------------------- figures and people */
 
-struct short_text duration_text(int64_t ms)
+struct text duration_text(int64_t ms)
 {
-    struct short_text text;
+    struct text text;
     /* Below 0: the clock of the server has gone back since. */
     long long tenths = ms < 0 ? 0 : ms / 100;
     long long s = tenths / 10;
@@ -151,9 +149,9 @@ struct short_text duration_text(int64_t ms)
     return text;
 }
 
-struct short_text kind_text(int32_t permits)
+struct text kind_text(int32_t permits)
 {
-    struct short_text text = {.text = "exclusive"};
+    struct text text = {.text = "exclusive"};
     if (permits > 0)
         snprintf(text.text, sizeof text.text, "%d permit%s", permits, permits == 1 ? "" : "s");
     else if (permits == ROWLOCK_SHARED)
@@ -161,18 +159,18 @@ struct short_text kind_text(int32_t permits)
     return text;
 }
 
-struct short_text lease_text(int64_t remaining_ms)
+struct text lease_text(int64_t remaining_ms)
 {
-    struct short_text text;
+    struct text text;
     if (remaining_ms >= 0)
         return duration_text(remaining_ms);
     snprintf(text.text, sizeof text.text, "expired %.40s ago", duration_text(-remaining_ms).text);
     return text;
 }
 
-struct short_text time_text(int64_t us)
+struct text time_text(int64_t us)
 {
-    struct short_text text;
+    struct text text;
     char day[40] = "";
     time_t seconds = (time_t)(us / 1000000);
     struct tm parts;
@@ -182,22 +180,22 @@ struct short_text time_text(int64_t us)
     return text;
 }
 
-struct long_text process_text(const char *program, int64_t pid, const char *host)
+struct text process_text(const char *program, int64_t pid, const char *host)
 {
-    struct long_text text;
+    struct text text;
     snprintf(text.text, sizeof text.text, "%s[%lld]@%s", program, (long long)pid, host);
     return text;
 }
 
-struct long_text holder_text(const rowlock_grant *grant)
+struct text holder_text(const rowlock_grant *grant)
 {
     return process_text(grant->program, grant->pid, grant->host);
 }
 
-struct long_text held_text(const rowlock_grant *grant)
+struct text held_text(const rowlock_grant *grant)
 {
-    struct long_text text;
-    snprintf(text.text, sizeof text.text, "held by %.600s, its lease lasts %s more%s%s",
+    struct text text;
+    snprintf(text.text, sizeof text.text, "held by %.600s, its lease lasts %.40s more%s%s",
              holder_text(grant).text, duration_text(grant->remaining_ms).text,
              grant->note[0] ? ": " : "", grant->note);
     return text;
@@ -212,35 +210,22 @@ int64_t grant_age_ms(const rowlock_grant *grant)
 
 /* ---------------------------------------------------------------- messages and statuses */
 
-static bool never_wait;
-
-void complain_without_waiting(void)
-{
-    never_wait = true;
-}
-
-static char member[24];
-
-void speak_for_member(int number)
-{
-    member[0] = '\0';
-    if (number)
-        snprintf(member, sizeof member, "member %d: ", number);
-}
-
 /* One call writes the line, so that lines of two processes do not mix. */
 void speak(enum voice voice, const char *format, ...)
 {
     va_list arguments;
+    char member[24] = "";
     struct pollfd file = {.fd = STDERR_FILENO, .events = POLLOUT};
-    if (voice == COMPLAIN && never_wait && poll(&file, 1, 0) == 0)
+    if (voice == COMPLAIN && general.hurries && poll(&file, 1, 0) == 0)
         return;
+    if (voice != SAY && general.speaks_for)
+        snprintf(member, sizeof member, "member %d: ", general.speaks_for);
     va_start(arguments, format);
     char *text = formatted(format, arguments);
     va_end(arguments);
     char *safe = printable(text);
     fprintf(voice == COMPLAIN ? stderr : stdout, "%s%s%s\n", voice == COMPLAIN ? "rowlock: " : "",
-            voice == SAY ? "" : member, safe);
+            member, safe);
     free(safe);
     free(text);
 }

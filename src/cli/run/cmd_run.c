@@ -31,7 +31,7 @@ static void prepare(struct cli *cli)
         if (strchr(cli->arguments[i], '\n'))
             usage_error(cli, "with several names, no name may have a line break in it");
     job_note_inherited_files();
-    complain_without_waiting();
+    general.hurries = true;
 }
 
 static int make_progress(int progress[2])
@@ -97,9 +97,9 @@ static bool get(struct cli *cli, int *status)
     return get_locks(cli, &result, status);
 }
 
-/* Gets the locks and runs the command under them. Returns the exit status. *how is left alone if the
- * command was not to run. The pipe is made first: some shells can only redirect to file numbers with
- * one digit. */
+/* Gets the locks and runs the command under them. Returns the exit status. *how is left alone if
+ * the command was not to run. The pipe is made first: some shells can only redirect to file
+ * numbers with one digit. */
 static int run_under_locks(struct cli *cli, enum job_end *how)
 {
     int progress[2];

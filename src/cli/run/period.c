@@ -190,7 +190,7 @@ static int64_t start_ms(int64_t now_ms)
 
 const char *period_key(const struct cli *cli)
 {
-    static struct short_text key;
+    static struct text key;
     /* The database's clock, when it granted or renewed the lease. */
     int64_t ms = start_ms(rowlock_lock_expires_us(cli->locks[0]) / 1000 - asked.ttl_ms);
     key = time_text(ms * 1000);
