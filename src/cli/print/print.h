@@ -276,19 +276,9 @@ void view_free(struct view *view);
 /* "1 held, 0 waiting, 0.5 grants/s" after another text. Free it. */
 char *view_summary(const char *before, const struct view *view);
 
-/* Starts a thread that looks, after a first look. cli->db belongs to the thread while it runs. With
- * it, a screen answers its keys while the database hangs. Returns a file that is readable when
- * there is a view, or no other will come. -1: it could not be started; a message says why. */
-int looker_start(struct cli *cli);
-
-/* looker_fetch() returns the next view, or NULL if there is none yet. *ended: there will be no
- * others. looker_stop() ends the thread. cli->abandon: it still waits for the database. */
-struct view *looker_fetch(bool *ended);
-void looker_stop(struct cli *cli);
-
-/* Shows on a terminal what the looker finds, until the looker, a key or a signal ends it
- * (print/screen.c). It starts and stops the looker. first is shown at once, and freed. *status gets
- * the exit status. False: there can be no screen here, and nothing was done. */
+/* screen.c: shows on a terminal what looks find, until the last one, a key or a signal ends it.
+ * first is shown at once, and freed. *status gets the exit status. False: there can be no screen
+ * here, and nothing was done. */
 bool screen_watch(struct cli *cli, struct view *first, int *status);
 
 #endif

@@ -8,9 +8,12 @@
 #if RLK_WITH_CURSES
 
 #include <curses.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <langinfo.h>
 #include <locale.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -23,7 +26,9 @@ enum {
     /* No more are drawn. */
     MOST_COLUMNS = 500,
     /* A look that is later than this is reported as missing. */
-    LATE_MS = 2000
+    LATE_MS = 2000,
+    /* At the end, how long to wait for a look that has begun. */
+    END_MS = 300
 };
 
 struct screen {
@@ -40,6 +45,64 @@ struct screen {
     bool wide;
     int status;
 };
+
+/* ---------------------------------------------------------------- the thread that looks */
+
+static pthread_t thread;
+
+/* A pipe for its views, and one whose end says that it must end. It may outlive the command. */
+static int news[2], stop[2];
+
+/* While a view is left in the pipe there is no other look: a terminal may stand still for long. */
+static void *look_repeatedly(void *context)
+{
+    struct pollfd unread = {.fd = news[0], .events = POLLIN};
+    int64_t looks = 1;
+    while (looks != general.looks_most && pause_until(now_ms() + general.interval_ms, stop[0])) {
+        if (poll(&unread, 1, 0) > 0)
+            continue;
+        struct view *view = looker_look(context);
+        if (write(news[1], &view, sizeof(void *)) < 0)
+            view_free(view);
+        looks++;
+    }
+    close(news[1]);
+    return NULL;
+}
+
+/* With the thread a screen answers its keys while the database hangs. False, after a message: it
+ * could not be started. */
+static bool start_looking(struct cli *cli)
+{
+    int failed = pipe2(news, O_CLOEXEC | O_NONBLOCK) != 0 || pipe2(stop, O_CLOEXEC) != 0
+                     ? errno
+                     : pthread_create(&thread, NULL, look_repeatedly, cli);
+    if (failed)
+        complain("start a thread: %s", strerror(failed));
+    return !failed;
+}
+
+/* The next view, or NULL if there is none yet. *ended: there will be no others. */
+static struct view *fetch_view(bool *ended)
+{
+    struct view *view = NULL;
+    *ended = read(news[0], &view, sizeof(void *)) == 0;
+    return view;
+}
+
+/* cli->abandon: the thread still waits for the database. */
+static void stop_looking(struct cli *cli)
+{
+    struct pollfd unread = {.fd = news[0], .events = POLLIN};
+    bool ended = false;
+    close(stop[1]);
+    while (!ended && poll(&unread, 1, END_MS) > 0)
+        view_free(fetch_view(&ended));
+    if (ended)
+        pthread_join(thread, NULL);
+    else
+        cli->abandon = true;
+}
 
 /* ---------------------------------------------------------------- texts */
 
@@ -247,7 +310,7 @@ static void take_view(struct screen *s, struct view *view)
 static bool take_news(struct screen *s)
 {
     bool ended;
-    struct view *view = looker_fetch(&ended);
+    struct view *view = fetch_view(&ended);
     if (view)
         take_view(s, view);
     return !ended;
@@ -313,13 +376,12 @@ static bool take_signals(struct screen *s)
     return true;
 }
 
-/* news: of looker_start() */
-static void show(struct screen *s, int news)
+static void show(struct screen *s)
 {
     struct pollfd files[] = {
         {.fd = isatty(STDIN_FILENO) ? STDIN_FILENO : -1, .events = POLLIN},
         {.fd = signals_fd(), .events = POLLIN},
-        {.fd = news, .events = POLLIN},
+        {.fd = news[0], .events = POLLIN},
     };
     do {
         draw(s);
@@ -363,10 +425,10 @@ bool screen_watch(struct cli *cli, struct view *first, int *status)
     }
     take_view(&s, first);
     signals_cancel(cli->db);
-    int signal = signals_keep(), news = signal ? -1 : looker_start(cli);
-    if (news >= 0) {
-        show(&s, news);
-        looker_stop(cli);
+    int signal = signals_keep();
+    if (!signal && start_looking(cli)) {
+        show(&s);
+        stop_looking(cli);
     } else {
         s.status = signal ? die_later(signal) : EXIT_INTERNAL;
     }
