@@ -196,7 +196,6 @@ static int look_once(struct cli *cli, void *context, rowlock_error *error)
     return result;
 }
 
-/* Goes on through an outage as long as the command waits. Returns an exit status. */
 static int look(struct cli *cli, struct holders *holders)
 {
     rowlock_error error;
@@ -204,7 +203,6 @@ static int look(struct cli *cli, struct holders *holders)
 }
 
 enum {
-    /* Between two looks. */
     SHORTEST_MS = 20,
     LONGEST_MS = 1000,
     /* The next pause is this part of the time waited so far. */

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* NULL: all of them. */
 static const char *match;
 
 static const struct option_row options[] = {
@@ -21,7 +20,6 @@ static const struct option_row options[] = {
 struct key {
     /* NULL: a program has claimed it. Such a program may claim without a token. */
     char *names;
-    /* The key of the run, and its state. */
     const char *key;
     const char *state;
     rowlock_once_record record;

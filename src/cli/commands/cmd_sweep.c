@@ -124,7 +124,6 @@ static int sweep_once(struct cli *cli, int *signal)
         print_summary_json(result, &sweep);
     else if (!general.quiet && result == ROWLOCK_OK)
         print_summary(&sweep);
-    /* finish_output() reports a failure. */
     fflush(stdout);
     *signal = sweep.signal;
     return result;

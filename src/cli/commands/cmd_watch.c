@@ -64,7 +64,6 @@ static void print_text(const struct view *view)
     putchar('\n');
 }
 
-/* Returns the exit status of the view. */
 static int print(const struct view *view)
 {
     if (general.json)

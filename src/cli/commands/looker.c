@@ -76,7 +76,6 @@ static int64_t grants_between(const struct seen *before, const struct seen *now,
     if (!before)
         return now->grants;
     int64_t grants = now->token - before->token;
-    /* Roughly. */
     int64_t since_ms = span_ms * (now->look - before->look);
     return grants < 0 || grants > since_ms * MOST_IN_A_MS ? now->grants : grants;
 }

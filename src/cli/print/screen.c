@@ -226,7 +226,6 @@ static void draw_row(const struct screen *s, int y, const struct entry *entry,
     attroff(look);
 }
 
-/* The last line: what is wrong, or else the keys. */
 static char *status_text(const struct screen *s, int64_t passed_ms, bool late)
 {
     size_t below = s->view->snapshot.count - s->top;
@@ -306,7 +305,6 @@ static void take_view(struct screen *s, struct view *view)
     arrange(s);
 }
 
-/* False: there will be no more. */
 static bool take_news(struct screen *s)
 {
     bool ended;

@@ -85,7 +85,6 @@ void period_restore_zone(void)
     has_zone = false;
 }
 
-/* "02:00" */
 static bool parse_time(const char *text, int64_t *out)
 {
     static const char digits[] = "0123456789";

@@ -209,10 +209,6 @@ bool lease_stalled(const struct lease *lease);
 /* The job must be dead this long before the lease ends. */
 int64_t lease_margin_ms(void);
 
-/* Releases the locks after the job. told: it was told to end, so a loss is known. status: so far.
- * Returns the exit status. Sets cli->abandon if the database cannot be reached. */
-int lease_release(struct cli *cli, const struct job *job, bool told, int status);
-
 /* ---------------------------------------------------------------- the whole */
 
 enum job_end {
