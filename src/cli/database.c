@@ -171,9 +171,7 @@ static int open_once(struct cli *cli, void *context, rowlock_error *error)
 static int open_url(struct cli *cli, char *url, const rowlock_db_options *options)
 {
     rowlock_error error = ROWLOCK_ERROR_INIT;
-    rowlock_db_options copy = ROWLOCK_DB_OPTIONS_INIT;
-    if (options)
-        copy = *options;
+    rowlock_db_options copy = options ? *options : (rowlock_db_options)ROWLOCK_DB_OPTIONS_INIT;
     cli->url = url;
     int result = try_until_there(cli, open_once, &copy, &error);
     return report_error(result, &error);

@@ -77,14 +77,6 @@ static int note_grant(void *context, const rowlock_grant *grant)
     return 0;
 }
 
-/* Then the time of the claim is over. */
-static void end_without_run(const struct runs *runs, rowlock_once_record *record)
-{
-    for (size_t i = 0; i < runs->count && !record->done; i++)
-        if (runs->each[i].token == record->token && strcmp(runs->each[i].key, record->key) == 0)
-            record->remaining_ms = at_most(record->remaining_ms, 0);
-}
-
 typedef int each_key(void *context, const struct key *key);
 
 struct looking {
@@ -96,10 +88,14 @@ struct looking {
 static int on_record(void *context, const rowlock_once_record *record)
 {
     const struct looking *looking = context;
+    const struct runs *runs = &looking->runs;
     struct key key = {.record = *record};
     key.key = record->key;
     key.names = once_names(record->key, &key.key);
-    end_without_run(&looking->runs, &key.record);
+    /* Without its run the time of a claim is over. */
+    for (size_t i = 0; i < runs->count && !record->done; i++)
+        if (runs->each[i].token == record->token && strcmp(runs->each[i].key, record->key) == 0)
+            key.record.remaining_ms = at_most(record->remaining_ms, 0);
     key.state = state_of(&key);
     int stop = looking->each(looking->context, &key);
     free(key.names);

@@ -284,17 +284,6 @@ static char *path_of(const char *folder, const char *name)
     return new_text("%s/rowlock_%s%s.prom", folder, file, hash);
 }
 
-/* Two runs of one job may end at the same moment. So the folder is locked while the old file is
- * read and the new one is put in its place. Another run holds it for a moment only, unless it is
- * frozen. Without it a counter may miss a run. */
-static int lock_folder(const char *folder)
-{
-    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd >= 0)
-        lock_file(fd, 50);
-    return fd;
-}
-
 /* Another run may have started later and ended sooner. Then its figures stay. A time to come was
  * written when the host's clock was wrong. */
 static void add_run(int64_t *values, int64_t wait_ms, int64_t start_ms, int status, bool lost)
@@ -323,7 +312,12 @@ void metrics_run_ends(const struct cli *cli, int64_t start_ms, int status, bool 
     size_t length = 0;
     char *name = lines_of_locks(cli, false);
     char *path = path_of(folder, name);
-    int fd = lock_folder(folder);
+    /* Two runs of one job may end at the same moment. So the folder is locked while the file is
+     * read and replaced. Another run holds it for a moment only, unless it is frozen. Without it a
+     * counter may miss a run. */
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0)
+        lock_file(fd, 50);
     read_file(path, values);
     add_run(values, start_ms - cli->begin_ms, start_ms, status, lost);
     char *text = text_of(name, values, &length);

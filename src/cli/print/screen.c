@@ -316,34 +316,27 @@ static bool take_news(struct screen *s)
 
 /* ---------------------------------------------------------------- keys and signals */
 
-/* False: this key ends the screen. */
-static bool take_key(struct screen *s, int key)
-{
-    bool page = key == KEY_NPAGE || key == ' ' || key == KEY_PPAGE;
-    bool end = key == KEY_HOME || key == KEY_END;
-    bool down = key == KEY_DOWN || key == KEY_NPAGE || key == ' ' || key == KEY_END;
-    size_t rows = end ? s->view->snapshot.count : page ? lines_for_rows() : 1;
-    if (key == 'q' || key == 'Q') {
-        s->status = EXIT_FINE;
-        return false;
-    }
-    /* Ctrl-L: another program has written over the screen. */
-    if (key == 'L' - '@')
-        clearok(curscr, TRUE);
-    /* draw() corrects it at the end. */
-    else if (down)
-        s->top += rows;
-    else if (page || end || key == KEY_UP)
-        s->top -= rows < s->top ? rows : s->top;
-    return true;
-}
-
+/* False: a key ends the screen. */
 static bool take_keys(struct screen *s)
 {
-    int key;
-    while ((key = getch()) != ERR)
-        if (!take_key(s, key))
+    for (int key; (key = getch()) != ERR;) {
+        bool page = key == KEY_NPAGE || key == ' ' || key == KEY_PPAGE;
+        bool end = key == KEY_HOME || key == KEY_END;
+        bool down = key == KEY_DOWN || key == KEY_NPAGE || key == ' ' || key == KEY_END;
+        size_t rows = end ? s->view->snapshot.count : page ? lines_for_rows() : 1;
+        if (key == 'q' || key == 'Q') {
+            s->status = EXIT_FINE;
             return false;
+        }
+        /* Ctrl-L: another program has written over the screen. */
+        if (key == 'L' - '@')
+            clearok(curscr, TRUE);
+        /* draw() corrects it at the end. */
+        else if (down)
+            s->top += rows;
+        else if (page || end || key == KEY_UP)
+            s->top -= rows < s->top ? rows : s->top;
+    }
     return true;
 }
 

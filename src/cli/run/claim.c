@@ -105,13 +105,6 @@ static void make_fingerprint(const struct cli *cli, char text[FINGERPRINT_SIZE])
     snprintf(text, FINGERPRINT_SIZE, "%016" PRIx64, sum);
 }
 
-/* How long a run may take. Only a sweep uses this: other runs compare tokens. */
-static int64_t longest_ms(void)
-{
-    int64_t job_ms = asked.max_hold_ms ? at_most(asked.max_hold_ms, LEAP_YEAR_MS) : LEAP_YEAR_MS;
-    return at_most(job_ms + asked.grace_ms + asked.ttl_ms, LEAP_YEAR_MS);
-}
-
 static void say_done(const struct cli *cli)
 {
     size_t length;
@@ -219,9 +212,12 @@ static bool give_back(const struct cli *cli)
     return result == ROWLOCK_OK;
 }
 
+/* Only a sweep uses how long a run may take: other runs compare tokens. */
 static int claim_held(struct cli *cli, const char *key)
 {
-    return claim(cli, key, rowlock_lock_token(cli->locks[0]), longest_ms(), &cli->once);
+    int64_t job_ms = asked.max_hold_ms ? at_most(asked.max_hold_ms, LEAP_YEAR_MS) : LEAP_YEAR_MS;
+    int64_t longest_ms = at_most(job_ms + asked.grace_ms + asked.ttl_ms, LEAP_YEAR_MS);
+    return claim(cli, key, rowlock_lock_token(cli->locks[0]), longest_ms, &cli->once);
 }
 
 /* A job has failed, or is gone, and this is another command, such as the repaired one. It has the
@@ -253,10 +249,8 @@ bool once_claim(struct cli *cli, int *status)
     if (result != ROWLOCK_OK)
         *status = not_claimed(cli, key, result);
     free(key);
-    if (result != ROWLOCK_OK)
-        return false;
-    if (still_held(cli))
-        return true;
+    if (result != ROWLOCK_OK || still_held(cli))
+        return result == ROWLOCK_OK;
     tell(cli, "the lease ended before the job could begin; try again, or give a longer --ttl");
     give_back(cli);
     *status = EXIT_LOST;
@@ -265,21 +259,15 @@ bool once_claim(struct cli *cli, int *status)
 
 /* ---------------------------------------------------------------- afterwards */
 
-static char *make_result(void)
+int once_complete(struct cli *cli)
 {
+    if (!cli->once)
+        return EXIT_FINE;
     json_t *object = must_have(json_object());
     json_put_integer(object, "status", EXIT_FINE);
     json_put_time(object, "ended", wall_clock_us());
     char *text = must_have(json_dumps(object, JSON_COMPACT));
     json_decref(object);
-    return text;
-}
-
-int once_complete(struct cli *cli)
-{
-    if (!cli->once)
-        return EXIT_FINE;
-    char *text = make_result();
     int result = rowlock_once_complete(cli->once, cli->db, text, strlen(text));
     free(text);
     if (result == ROWLOCK_OK)
