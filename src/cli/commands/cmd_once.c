@@ -127,24 +127,20 @@ static bool matches(const struct key *key)
     return is;
 }
 
-static void add_row(struct table *table, const struct key *key)
+static int on_key(void *context, const struct key *key)
 {
-    char **cell = table_row(table);
+    if (match && !matches(key))
+        return 0;
+    if (general.json) {
+        table_json(context, json_of_key(key));
+        return ferror(stdout);
+    }
+    char **cell = table_row(context);
     *cell++ = printable(key->names ? key->names : "-");
     *cell++ = new_text("%s", key->state);
     *cell++ = new_text("%s", duration_text(key->record.age_ms).text);
     *cell++ = new_text("%lld", (long long)key->record.token);
     *cell++ = printable(key->key);
-}
-
-static int on_key(void *context, const struct key *key)
-{
-    if (match && !matches(key))
-        return 0;
-    if (general.json)
-        table_json(context, json_of_key(key));
-    else
-        add_row(context, key);
     return ferror(stdout);
 }
 

@@ -17,14 +17,6 @@ struct findings {
     rowlock_verdict worst;
 };
 
-static void print_finding(const rowlock_finding *finding)
-{
-    static const char *const verdicts[] = {"ok", "WARN", "BAD"};
-    say("%-5s %-18s %s", verdicts[finding->verdict], finding->item, finding->value);
-    if (finding->advice[0])
-        say("%-5s %-18s %s", "", "", finding->advice);
-}
-
 static int on_finding(void *context, const rowlock_finding *finding)
 {
     static const struct member members[] = {
@@ -34,13 +26,17 @@ static int on_finding(void *context, const rowlock_finding *finding)
         {"advice", WORDS, offsetof(rowlock_finding, advice)},
         {.key = NULL},
     };
+    static const char *const verdicts[] = {"ok", "WARN", "BAD"};
     struct findings *findings = context;
     if (finding->verdict > findings->worst)
         findings->worst = finding->verdict;
-    if (findings->list)
+    if (findings->list) {
         json_append(findings->list, json_of(members, finding));
-    else
-        print_finding(finding);
+        return 0;
+    }
+    say("%-5s %-18s %s", verdicts[finding->verdict], finding->item, finding->value);
+    if (finding->advice[0])
+        say("%-5s %-18s %s", "", "", finding->advice);
     return 0;
 }
 

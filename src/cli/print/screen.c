@@ -226,23 +226,18 @@ static void draw_row(const struct screen *s, int y, const struct entry *entry,
     attroff(look);
 }
 
-static char *status_text(const struct screen *s, int64_t passed_ms, bool late)
-{
-    size_t below = s->view->snapshot.count - s->top;
-    below -= below < lines_for_rows() ? below : lines_for_rows();
-    if (s->error[0] || late)
-        return new_text("as of %s ago; %s", duration_text(passed_ms).text,
-                        s->error[0] ? s->error : "the database does not answer");
-    return new_text("q quit, arrows scroll; every %s; %zu above, %zu below",
-                    duration_text(general.interval_ms).text, s->top, below);
-}
-
+/* The last line: what is wrong, or else the keys. */
 static void draw_status(const struct screen *s, int64_t passed_ms)
 {
-    bool late = passed_ms > general.interval_ms + LATE_MS;
-    char *text = status_text(s, passed_ms, late);
+    bool bad = s->error[0] || passed_ms > general.interval_ms + LATE_MS;
+    size_t below = s->view->snapshot.count - s->top;
+    below -= below < lines_for_rows() ? below : lines_for_rows();
+    char *text = bad ? new_text("as of %s ago; %s", duration_text(passed_ms).text,
+                                s->error[0] ? s->error : "the database does not answer")
+                     : new_text("q quit, arrows scroll; every %s; %zu above, %zu below",
+                                duration_text(general.interval_ms).text, s->top, below);
     char *safe = printable(text);
-    attr_t look = s->error[0] || late ? A_REVERSE : A_DIM;
+    attr_t look = bad ? A_REVERSE : A_DIM;
     attron(look);
     put(s, LINES - 1, 0, (int)at_most(COLS, MOST_COLUMNS), safe);
     attroff(look);

@@ -30,17 +30,6 @@ static bool has_lapsed(const struct one_lease *one, int64_t deadline_ms, int64_t
     return one->expires_us && theirs_ms > asked.ttl_ms && theirs_ms - ours_ms > asked.ttl_ms / 2;
 }
 
-static void note_end(struct one_lease *one, const char *name, int64_t deadline_ms,
-                     int64_t expires_us)
-{
-    if (has_lapsed(one, deadline_ms, expires_us))
-        complain("renew lock '%s': the lease had run out by the database's clock; for a while the "
-                 "job was not protected, but no other client got the lock",
-                 name);
-    one->deadline_ms = deadline_ms;
-    one->expires_us = expires_us;
-}
-
 static void say_jeopardy(const struct lease *lease, const char *name)
 {
     char why[WARNING_SIZE];
@@ -79,8 +68,14 @@ static void look_at(const struct lease *lease, struct one_lease *one, rowlock_lo
     int64_t expires_us = rowlock_lock_expires_us(lock);
     int64_t now = now_ms();
     int64_t left_ms = rowlock_lock_remaining_ms(lock);
-    if (left_ms > 0)
-        note_end(one, name, now + left_ms, expires_us);
+    if (left_ms > 0 && has_lapsed(one, now + left_ms, expires_us))
+        complain("renew lock '%s': the lease had run out by the database's clock; for a while the "
+                 "job was not protected, but no other client got the lock",
+                 name);
+    if (left_ms > 0) {
+        one->deadline_ms = now + left_ms;
+        one->expires_us = expires_us;
+    }
     note_state(lease, one, name, rowlock_lock_state(lock));
 }
 

@@ -220,15 +220,6 @@ static int64_t wait_left_ms(const struct cli *cli)
                                            : within(cli->wait_until_ms - now_ms(), 0, INT64_MAX);
 }
 
-/* If connecting has used all of the time, the wait is a try, and its end is that of a wait. */
-static int get_in_time(const struct cli *cli, rowlock_acquire_options *options, size_t *missing)
-{
-    options->wait_ms = wait_left_ms(cli);
-    int result = get(cli, options, missing);
-    bool is_over = options->wait_ms == 0 && asked.wait_ms != 0;
-    return result == ROWLOCK_BUSY && is_over ? ROWLOCK_TIMEOUT : result;
-}
-
 /* Where talkative() says so, a try comes first, so that a message can name the holder. */
 static int acquire(const struct cli *cli, size_t *missing)
 {
@@ -251,7 +242,11 @@ static int acquire(const struct cli *cli, size_t *missing)
         if (wait_left_ms(cli) == 0)
             return busy ? ROWLOCK_TIMEOUT : result;
     }
-    return get_in_time(cli, &options, missing);
+    /* If connecting has used all of the time, the wait is a try, and its end is that of a wait. */
+    options.wait_ms = wait_left_ms(cli);
+    int result = get(cli, &options, missing);
+    bool is_over = options.wait_ms == 0 && asked.wait_ms != 0;
+    return result == ROWLOCK_BUSY && is_over ? ROWLOCK_TIMEOUT : result;
 }
 
 void grant_release(struct cli *cli)
