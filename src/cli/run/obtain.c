@@ -115,23 +115,18 @@ static int ask_majority(struct outer *outer, const char *name)
     return ROWLOCK_OK;
 }
 
-static bool refuses(struct outer *outer, const char *name)
-{
-    if (!past_entry(outer->held, name, NULL, 0))
-        return false;
-    int result = is_quorum(outer->cli) ? ask_majority(outer, name)
-                                       : rowlock_list(outer->cli->db, name, look_at_grant, outer);
-    return result == ROWLOCK_OK && (outer->takes_over || outer->waits_for_itself);
-}
-
 int outer_refuses(const struct cli *cli)
 {
     struct outer outer = {.cli = cli, .held = held_around()};
     for (int i = 0; outer.held && i < cli->name_count; i++) {
-        if (!refuses(&outer, cli->arguments[i]))
+        const char *name = cli->arguments[i];
+        if (!past_entry(outer.held, name, NULL, 0))
             continue;
-        complain("%s '%s': a run around this command holds it%s", cli->command->name,
-                 cli->arguments[i],
+        int result = is_quorum(cli) ? ask_majority(&outer, name)
+                                    : rowlock_list(cli->db, name, look_at_grant, &outer);
+        if (result != ROWLOCK_OK || (!outer.takes_over && !outer.waits_for_itself))
+            continue;
+        complain("%s '%s': a run around this command holds it%s", cli->command->name, name,
                  outer.takes_over ? " and would lose it to the same owner; give another --owner"
                                   : ", so this wait would never end; give -n, or another name");
         return EXIT_USAGE;
