@@ -36,8 +36,7 @@ struct option_row {
     /* What it sets: a bool, a const char * or an int64_t. Durations are in milliseconds. */
     void *value;
     /* The bounds of the value. */
-    int64_t least;
-    int64_t most;
+    int64_t least, most;
     /* The names of the commands that have it. NULL: all that list it. */
     const char *users;
 };
@@ -68,11 +67,7 @@ extern struct general_options {
     /* Several: a lock over independent databases. Of more than URLS_MOST only the number counts. */
     const char *urls[URLS_MOST];
     int url_count;
-    bool help;
-    bool version;
-    bool json;
-    bool quiet;
-    bool verbose;
+    bool help, version, json, quiet, verbose;
     /* Print SQL instead of executing it. */
     bool sql;
     int64_t interval_ms;

@@ -10,11 +10,7 @@
 
 /* 0: the library's default, or once. */
 static struct {
-    int64_t older_than_ms;
-    int64_t idle_ms;
-    int64_t once_older_than_ms;
-    int64_t batch;
-    int64_t every_ms;
+    int64_t older_than_ms, idle_ms, once_older_than_ms, batch, every_ms;
     bool dry_run;
 } set = {.once_older_than_ms = DEFAULT_ONCE_AGE_MS};
 

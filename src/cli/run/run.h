@@ -18,25 +18,10 @@
 
 /* The options of run. lead, acquire and wait have some of them. 0 or NULL: it was not given. */
 extern struct asked {
-    bool nonblock;
-    int64_t wait_ms;
-    int64_t conflict_status;
-    bool shared;
-    int64_t permits;
-    bool unfair;
-    int64_t ttl_ms;
-    const char *owner;
-    const char *note;
-    int64_t min_hold_ms;
-    int64_t max_hold_ms;
-    int64_t stall_ms;
-    int64_t grace_ms;
-    const char *once;
-    int64_t every_ms;
-    const char *at;
-    const char *timezone;
-    int64_t retry_after_ms;
-    const char *metrics;
+    bool nonblock, shared, unfair;
+    int64_t wait_ms, conflict_status, permits;
+    int64_t ttl_ms, min_hold_ms, max_hold_ms, stall_ms, grace_ms, every_ms, retry_after_ms;
+    const char *owner, *note, *once, *at, *timezone, *metrics;
 } asked;
 
 extern const struct option_row asked_options[];
