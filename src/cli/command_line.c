@@ -254,18 +254,6 @@ int options_before_command(struct cli *cli, char **argv)
     return used;
 }
 
-static void count_arguments(const struct cli *cli)
-{
-    const struct command *command = cli->command;
-    if (general.help)
-        return;
-    bool nothing_to_run = runs_another(cli) && cli->argument_count <= cli->name_count;
-    if (cli->argument_count < command->least_arguments || nothing_to_run)
-        usage_error(cli, "too few arguments; it takes %s", command->arguments);
-    if (command->most_arguments != NO_LIMIT && cli->argument_count > command->most_arguments)
-        usage_error(cli, "unexpected argument '%s'", cli->arguments[command->most_arguments]);
-}
-
 static bool has_dashes(char **argv)
 {
     while (*argv && strcmp(*argv, "--") != 0)
@@ -292,6 +280,7 @@ static void take_names(struct cli *cli, char **argv, int *at)
 
 void options_of_command(struct cli *cli, int argc, char **argv)
 {
+    const struct command *command = cli->command;
     int at;
     cli->arguments = must_have(calloc((size_t)argc + 1, sizeof *cli->arguments));
     cli->name_count = 1;
@@ -301,7 +290,13 @@ void options_of_command(struct cli *cli, int argc, char **argv)
         take_words(cli, argv, NO_LIMIT, false, &at);
     while (argv[at])
         cli->arguments[cli->argument_count++] = argv[at++];
-    count_arguments(cli);
+    if (general.help)
+        return;
+    bool nothing_to_run = runs_another(cli) && cli->argument_count <= cli->name_count;
+    if (cli->argument_count < command->least_arguments || nothing_to_run)
+        usage_error(cli, "too few arguments; it takes %s", command->arguments);
+    if (command->most_arguments != NO_LIMIT && cli->argument_count > command->most_arguments)
+        usage_error(cli, "unexpected argument '%s'", cli->arguments[command->most_arguments]);
 }
 
 static void print_rows(const struct command *command, const struct option_row *row)

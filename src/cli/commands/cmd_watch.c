@@ -54,22 +54,18 @@ static void print_entries(const struct snapshot *s, bool waiters)
     table_end(&table);
 }
 
-static void print_text(const struct view *view)
-{
-    char *summary = view_summary("", view);
-    puts(summary);
-    free(summary);
-    print_entries(&view->snapshot, false);
-    print_entries(&view->snapshot, true);
-    putchar('\n');
-}
-
 static int print(const struct view *view)
 {
-    if (general.json)
+    if (general.json) {
         print_json(view);
-    else if (view->result == ROWLOCK_OK)
-        print_text(view);
+    } else if (view->result == ROWLOCK_OK) {
+        char *summary = view_summary("", view);
+        puts(summary);
+        free(summary);
+        print_entries(&view->snapshot, false);
+        print_entries(&view->snapshot, true);
+        putchar('\n');
+    }
     int status = report_error(view->result, &view->error);
     fflush(stdout);
     return status;
