@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What all of the command shares: options, commands, the open handles, and messages. Nothing here
- * is part of the library.
+ * What all of the command shares: options, commands, the open handles, signals and time.
  */
 #ifndef ROWLOCK_CLI_CLI_H
 #define ROWLOCK_CLI_CLI_H
@@ -37,8 +36,7 @@ struct option_row {
     /* What it sets: a bool, a const char * or an int64_t. Durations are in milliseconds. */
     void *value;
     /* The bounds of the value. */
-    int64_t least;
-    int64_t most;
+    int64_t least, most;
     /* The names of the commands that have it. NULL: all that list it. */
     const char *users;
 };
@@ -54,40 +52,36 @@ struct option_row {
     }
 
 #define JSON_OPTION FLAG_OPTION("json", 0, "print JSON", general.json)
+#define DEFAULT_INTERVAL_MS 1000
 #define INTERVAL_OPTION                                                                         \
     {                                                                                           \
         "interval", 0, LENGTH, "DURATION", "time between two looks (1s)", &general.interval_ms, \
             50, INT64_MAX, NULL                                                                 \
     }
 
-/* The default of --interval. */
-#define DEFAULT_INTERVAL_MS 1000
-
 /* The members of a quorum at most. */
 enum { URLS_MOST = 5 };
 
 /* The options that several files look at. A command keeps its own in its file. */
 extern struct general_options {
-    /* Several: a lock over independent databases. Of more than URLS_MOST only the number is known.
-     */
+    /* Several: a lock over independent databases. Of more than URLS_MOST only the number counts. */
     const char *urls[URLS_MOST];
     int url_count;
-    bool help;
-    bool version;
-    bool json;
-    bool quiet;
-    bool verbose;
+    bool help, version, json, quiet, verbose;
     /* Print SQL instead of executing it. */
     bool sql;
     int64_t interval_ms;
     /* --count of watch. UNSET: without an end. */
     int64_t looks_most;
+    /* No options. Lines of complain() and say_member() begin with "member N: ". 0: none do. */
+    int speaks_for;
+    /* A line on standard error that cannot be written at once is dropped. */
+    bool hurries;
 } general;
 
 struct cli;
 
-/* What a command does with several URLs: ask for a lock over all of them, go from member to member,
- * or refuse. */
+/* What a command does with several URLs. ONE_DATABASE: it refuses them. */
 enum across { QUORUM, EACH_MEMBER, ONE_DATABASE };
 
 struct command {
@@ -117,6 +111,15 @@ struct command {
 #define NO_LIMIT (-1)
 #define ANY_NUMBER 100000
 
+/* Each is in cmd_*.c or members.c. */
+extern const struct command run_command, lead_command, leader_command, acquire_command,
+    renew_command, release_command, verify_command, wait_command, list_command, show_command,
+    watch_command, metrics_command, sweep_command, once_command, break_command, raise_command,
+    install_command, upgrade_command, check_command, join_command;
+
+/* Carries out the command for each of several databases. */
+int run_for_members(struct cli *cli);
+
 struct cli {
     /* NULL before it is known. */
     const struct command *command;
@@ -142,8 +145,9 @@ struct cli {
     char *title;
     /* What --once or --every claimed, or found done. May be NULL. */
     rowlock_once *once;
-    /* By the clock of now_ms(). 0: the command does not wait. INT64_MAX: it waits without a
-     * limit. */
+    /* When `run` began, by the clock of now_ms(). */
+    int64_t begin_ms;
+    /* By the same clock. 0: the command does not wait. INT64_MAX: it waits without a limit. */
     int64_t wait_until_ms;
     /* SIGUSR1 ends the job and gives the lock to the next in the queue. */
     bool resigns;
@@ -168,11 +172,10 @@ void options_of_command(struct cli *cli, int argc, char **argv);
 /* One line for each option, for --help. NULL: those before the command. */
 void options_print(const struct command *command);
 
-/* Says what is wrong with the command line, and where to read more. Ends the process. */
+/* Says what is wrong with the command line, and where to read more. Ends the process. The second
+ * one does so if the command is at one of several databases and that is bad. */
 void usage_error(const struct cli *cli, const char *format, ...)
     __attribute__((noreturn, format(printf, 2, 3)));
-
-/* The same, if the command is at one of several databases and that is bad. */
 void not_for_members(const struct cli *cli, bool bad, const char *reason);
 
 /* A decimal number between least and most, and nothing else. */
@@ -180,78 +183,65 @@ bool parse_number(const char *text, int64_t least, int64_t most, int64_t *out);
 
 /* ---------------------------------------------------------------- the database (database.c) */
 
-/* Without --url, takes the URLs of ROWLOCK_URL. Several are separated by white space. */
+/* find_urls() takes the URLs of ROWLOCK_URL, if there is no --url. White space separates several.
+ * check_urls() refuses 2, and an empty one. */
 void find_urls(struct cli *cli);
+void check_urls(const struct cli *cli);
 
 /* From now on, the library's warnings are kept, and printed while cli->waiting is set. */
 void listen_to_library(struct cli *cli);
 
-/* A lock over several databases? */
+/* Is it a lock over several databases? All URLs in one text are for the library. Free it. */
 bool is_quorum(const struct cli *cli);
-
-/* Refuses 2 URLs, and an empty one. */
-void check_urls(const struct cli *cli);
+char *joined_urls(void);
 
 /* Opens cli->db by --url, ROWLOCK_URL or the embedded default. options may be NULL. It waits for a
  * server that is away until cli->wait_until_ms. Returns an exit status, after a message. */
 int connect_database(struct cli *cli, const rowlock_db_options *options);
 
-/* All URLs in one text, as the library takes them. Free it. */
-char *joined_urls(void);
-
 /* Makes the attempt until its result is not that the server is away, or until cli->wait_until_ms.
- * It says once that the server is away, and when it is back. Returns the last result. *error is
- * its. */
+ * It says once that the server is away, and when it is back. Returns the last result. */
 typedef int attempt(struct cli *cli, void *context, rowlock_error *error);
 int try_until_there(struct cli *cli, attempt *make, void *context, rowlock_error *error);
 
 /* Closes what is open, unless cli->leave_grant or cli->abandon is set. */
 void disconnect_database(struct cli *cli);
 
-/* The library's last warning. False: there is none. */
+/* The library's last warning. False: there is none. keep_warning("") forgets it. */
 #define WARNING_SIZE 800
 bool last_warning(char text[WARNING_SIZE]);
-void forget_warning(void);
+void keep_warning(const char *line);
 
 /* ---------------------------------------------------------- signals and time (run/signals.c) */
-
-/* During a wait for a lock a signal ends the wait. Later signals are kept until they are fetched.
- * The callers decide what follows. */
 
 /* Ignores SIGPIPE, as MariaDB's client library would: a lock is released also if nothing reads our
  * output. The job gets SIGPIPE as this process found it. */
 void signals_ignore_pipe(void);
 
-/* Nothing reads our output any more. Does such a process die of SIGPIPE here? Then
- * die_of_signal() will. */
+/* Nothing reads our output. Does such a process die of SIGPIPE here? Then die_of_signal() will. */
 bool die_of_pipe_later(void);
 
 /* From now on, signals that would end us end waits on db with ROWLOCK_CANCELLED. Signals that our
  * parent made us ignore (nohup, a background job of a script) stay ignored. */
 void signals_cancel(rowlock_db *db);
 
-/* As when this process started. resign: but SIGUSR1 does nothing until signals_keep(), and ends no
- * wait either. */
+/* As at the start. resign: but SIGUSR1 does nothing until signals_keep(), and ends no wait. */
 void signals_start(bool resign);
 
 /* From now on, signals are kept. Returns the one that came since signals_cancel(), or 0. */
 int signals_keep(void);
 
-/* The next kept signal, also SIGCHLD. It waits at most wait_ms. 0: none came. */
+/* The next kept signal, also SIGCHLD, or only one that is to end us. 0: none came in time. */
 int signals_next(int64_t wait_ms);
-
-/* Waits until then for a kept signal that is to end us. Returns it, or 0. */
 int signals_pause(int64_t until_ms);
 
-/* A new file descriptor. It is readable while signals_next() would find a signal at once. Do not
- * read it. -1: this system has none. */
+/* A new file descriptor, readable while a signal is kept. Do not read it. -1: there is none
+ * here. */
 int signals_fd(void);
 
 /* This process will die of the signal when all is done, so that the calling shell sees what
- * happened. Returns the status that shells show for the signal. */
+ * happened. Returns the status that shells show for it. With that, die_of_signal() does it. */
 int die_later(int signal);
-
-/* Dies of that signal, if status is the one that die_later() returned. */
 void die_of_signal(int status);
 
 /* In a child: all signals are again as this process found them. */
@@ -260,14 +250,11 @@ void signals_restore(void);
 /* Is it a signal that asks a process to end? */
 bool signal_ends(int signal);
 
-/* Milliseconds on a clock that runs while the machine sleeps, as leases do. */
+/* On a clock that runs while the machine sleeps, as leases do. By this host's clock, since 1970. */
 int64_t now_ms(void);
-
-/* Microseconds since 1970, by this host's clock. */
 int64_t wall_clock_us(void);
 
-/* Waits until then. fd: -1, or a file that ends the wait when it is readable; then it returns
- * false. */
+/* Waits until then. fd: -1, or a file that ends the wait when it is readable. False: it did. */
 bool pause_until(int64_t then_ms, int fd);
 
 #endif

@@ -39,7 +39,7 @@ static const char *hide_url(char *text)
 
 void usage_error(const struct cli *cli, const char *format, ...)
 {
-    const char *command = cli->command ? cli->command->name : NULL;
+    const char *command = cli->command ? cli->command->name : "";
     /* With room for what hide_url() writes. */
     char text[600 + 8];
     va_list arguments;
@@ -47,11 +47,8 @@ void usage_error(const struct cli *cli, const char *format, ...)
     vsnprintf(text, sizeof text - 8, format, arguments);
     va_end(arguments);
     const char *advice = hide_url(text);
-    if (command)
-        complain("%s: %s%s", command, text, advice);
-    else
-        complain("%s%s", text, advice);
-    fprintf(stderr, "Try 'rowlock %s%s--help'.\n", command ? command : "", command ? " " : "");
+    complain("%s%s%s%s", command, *command ? ": " : "", text, advice);
+    fprintf(stderr, "Try 'rowlock %s%s--help'.\n", command, *command ? " " : "");
     exit(EXIT_USAGE);
 }
 
@@ -257,18 +254,6 @@ int options_before_command(struct cli *cli, char **argv)
     return used;
 }
 
-static void count_arguments(const struct cli *cli)
-{
-    const struct command *command = cli->command;
-    if (general.help)
-        return;
-    bool nothing_to_run = runs_another(cli) && cli->argument_count <= cli->name_count;
-    if (cli->argument_count < command->least_arguments || nothing_to_run)
-        usage_error(cli, "too few arguments; it takes %s", command->arguments);
-    if (command->most_arguments != NO_LIMIT && cli->argument_count > command->most_arguments)
-        usage_error(cli, "unexpected argument '%s'", cli->arguments[command->most_arguments]);
-}
-
 static bool has_dashes(char **argv)
 {
     while (*argv && strcmp(*argv, "--") != 0)
@@ -295,6 +280,7 @@ static void take_names(struct cli *cli, char **argv, int *at)
 
 void options_of_command(struct cli *cli, int argc, char **argv)
 {
+    const struct command *command = cli->command;
     int at;
     cli->arguments = must_have(calloc((size_t)argc + 1, sizeof *cli->arguments));
     cli->name_count = 1;
@@ -304,7 +290,13 @@ void options_of_command(struct cli *cli, int argc, char **argv)
         take_words(cli, argv, NO_LIMIT, false, &at);
     while (argv[at])
         cli->arguments[cli->argument_count++] = argv[at++];
-    count_arguments(cli);
+    if (general.help)
+        return;
+    bool nothing_to_run = runs_another(cli) && cli->argument_count <= cli->name_count;
+    if (cli->argument_count < command->least_arguments || nothing_to_run)
+        usage_error(cli, "too few arguments; it takes %s", command->arguments);
+    if (command->most_arguments != NO_LIMIT && cli->argument_count > command->most_arguments)
+        usage_error(cli, "unexpected argument '%s'", cli->arguments[command->most_arguments]);
 }
 
 static void print_rows(const struct command *command, const struct option_row *row)
@@ -313,10 +305,9 @@ static void print_rows(const struct command *command, const struct option_row *r
         char letter[] = {'-', (char)row->letter, ',', '\0'};
         if (!has_option(command, row))
             continue;
-        char *names = new_text("--%s%s%s", row->name, row->argument ? " " : "",
-                               row->argument ? row->argument : "");
-        printf("  %3s %-26s %s\n", row->letter ? letter : "", names, row->help);
-        free(names);
+        int used = printf("  %3s --%s%s%s", row->letter ? letter : "", row->name,
+                          row->argument ? " " : "", row->argument ? row->argument : "");
+        printf("%*s %s\n", used < 32 ? 32 - used : 0, "", row->help);
     }
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Finds the URL of the database, or those of a quorum, and opens it. The library knows how to reach
- * it.
+ * Finds the URL of the database, or those of a quorum. The library knows how to reach it.
  */
 #include "cli/print/print.h"
 
@@ -32,9 +31,13 @@ static bool begins_url(const char *text)
     return length > 0 && text[length] == ':';
 }
 
-static void cut_urls(char *at)
+void find_urls(struct cli *cli)
 {
-    at += strspn(at, WHITE_SPACE);
+    const char *value = getenv("ROWLOCK_URL");
+    if (general.url_count > 0 || !value)
+        return;
+    cli->url_words = must_have(strdup(value));
+    char *at = cli->url_words + strspn(value, WHITE_SPACE);
     general.urls[general.url_count++] = at;
     while (*at) {
         size_t space = strspn(at, WHITE_SPACE);
@@ -48,24 +51,14 @@ static void cut_urls(char *at)
     }
 }
 
-void find_urls(struct cli *cli)
-{
-    const char *value = getenv("ROWLOCK_URL");
-    if (general.url_count > 0 || !value)
-        return;
-    cli->url_words = must_have(strdup(value));
-    cut_urls(cli->url_words);
-}
-
 char *joined_urls(void)
 {
-    char *text = new_text("%s", general.urls[0]);
-    for (int i = 1; i < general.url_count; i++) {
-        char *longer = new_text("%s %s", text, general.urls[i]);
-        free(text);
-        text = longer;
-    }
-    return text;
+    char *text;
+    size_t size;
+    FILE *file = open_text(&text, &size);
+    for (int i = 0; i < general.url_count; i++)
+        fprintf(file, "%s%s", i ? " " : "", general.urls[i]);
+    return closed_text(file, &text);
 }
 
 bool is_quorum(const struct cli *cli)
@@ -77,8 +70,7 @@ void check_urls(const struct cli *cli)
 {
     const char *from = cli->url_words ? "ROWLOCK_URL" : "--url";
     int count = general.url_count;
-    /* A script's variable was not set, most likely. A lock in the wrong database protects
-     * nothing. */
+    /* A script's variable was not set, most likely. A wrong database protects nothing. */
     for (int i = 0; i < count && i < URLS_MOST; i++)
         if (!*general.urls[i])
             usage_error(cli, "%s is empty; give a URL, or leave it out for the embedded database",
@@ -105,8 +97,8 @@ static char *embedded_url(void)
     return new_text(SCHEME "%s%s/rowlock/locks.db", state, below);
 }
 
-/* Makes the folders above the file, for this user only. path is changed and restored. Returns 0, or
- * the reason after a message. */
+/* Makes the folders above the file, for this user only. Returns 0, or the reason after saying
+ * it. */
 static int make_folders(char *path)
 {
     int failed = 0;
@@ -126,10 +118,9 @@ static int make_folders(char *path)
 static int pause_ms(int tries)
 {
     int range = tries < 5 ? SHORTEST_RANGE_MS << tries : LONGEST_RANGE_MS;
-    unsigned char random[2] = {0};
-    if (getentropy(random, sizeof random) != 0)
-        return range;
-    return 1 + (random[0] << 8 | random[1]) % range;
+    uint16_t random = 0;
+    (void)!getentropy(&random, sizeof random);
+    return range - random % range;
 }
 
 static bool is_away(int result, const rowlock_error *error)
@@ -180,9 +171,7 @@ static int open_once(struct cli *cli, void *context, rowlock_error *error)
 static int open_url(struct cli *cli, char *url, const rowlock_db_options *options)
 {
     rowlock_error error = ROWLOCK_ERROR_INIT;
-    rowlock_db_options copy = ROWLOCK_DB_OPTIONS_INIT;
-    if (options)
-        copy = *options;
+    rowlock_db_options copy = options ? *options : (rowlock_db_options)ROWLOCK_DB_OPTIONS_INIT;
     cli->url = url;
     int result = try_until_there(cli, open_once, &copy, &error);
     return report_error(result, &error);
@@ -241,7 +230,7 @@ static pthread_mutex_t warning_mutex = PTHREAD_MUTEX_INITIALIZER;
 static char warning[WARNING_SIZE];
 
 /* Keeps only the reason of a keeper's warning. The message about it names the lease. */
-static void keep_warning(const char *line)
+void keep_warning(const char *line)
 {
     static const char preface[] = "could not be renewed: ";
     const char *reason = strstr(line, preface);
@@ -256,13 +245,6 @@ bool last_warning(char text[WARNING_SIZE])
     memcpy(text, warning, sizeof warning);
     pthread_mutex_unlock(&warning_mutex);
     return text[0] != '\0';
-}
-
-void forget_warning(void)
-{
-    pthread_mutex_lock(&warning_mutex);
-    warning[0] = '\0';
-    pthread_mutex_unlock(&warning_mutex);
 }
 
 static void log_line(void *context, rowlock_log_level level, const char *line)
@@ -301,10 +283,9 @@ void disconnect_database(struct cli *cli)
     free(cli->url);
     free(cli->locks);
     free(cli->title);
-    cli->locks = NULL;
-    cli->lock_count = 0;
-    cli->title = NULL;
     cli->db = NULL;
     cli->once = NULL;
-    cli->url = NULL;
+    cli->url = cli->title = NULL;
+    cli->locks = NULL;
+    cli->lock_count = 0;
 }

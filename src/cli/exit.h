@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Every exit status of the command. report.c says which result leads to which.
+ * Every exit status of the command. print/texts.c says which result leads to which.
  */
 #ifndef ROWLOCK_CLI_EXIT_H
 #define ROWLOCK_CLI_EXIT_H

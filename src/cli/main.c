@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The command: the table of its subcommands, the help, and what happens before and after each of
- * them.
+ * The command: the table of its subcommands, the help, and what is done before and after them.
  */
-#include "cli/commands/commands.h"
+#include "cli/print/print.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -11,7 +10,6 @@
 #include <unistd.h>
 
 static const struct command help_command;
-
 static const struct command *const commands[] = {
     &run_command,     &lead_command,    &leader_command,  &acquire_command, &renew_command,
     &release_command, &verify_command,  &wait_command,    &list_command,    &show_command,
@@ -78,8 +76,7 @@ static int print_help(const struct command *command)
     return EXIT_FINE;
 }
 
-/* man must print the path of the page: where manuals are left out, it may be a program that only
- * says so. */
+/* man must print the page's path: without manuals it may be a program that only says so. */
 static bool has_page(const char *page)
 {
     char *line = new_text("man -w 1 %s 2>/dev/null", page);

@@ -2,7 +2,7 @@
  *
  * install, upgrade, break and raise-tokens: the commands for administrators.
  */
-#include "cli/commands/commands.h"
+#include "cli/print/print.h"
 
 /* ---------------------------------------------------------------- install */
 
@@ -35,13 +35,11 @@ static int run_install(struct cli *cli)
     if (general.sql)
         return reported(cli, rowlock_install_script(cli->db, print_sql, NULL));
     int result = rowlock_install(cli->db);
-    if (result != ROWLOCK_OK)
-        return reported(cli, result);
-    if (general.json)
+    if (result == ROWLOCK_OK && general.json)
         json_print_answer(cli, result, NULL, NULL);
-    else
+    else if (result == ROWLOCK_OK)
         say_member("The tables are in place.");
-    return EXIT_FINE;
+    return reported(cli, result);
 }
 
 const struct command install_command = COMMAND(
@@ -225,13 +223,11 @@ static int run_raise_tokens(struct cli *cli)
     int result = rowlock_raise_tokens(cli->db, raise_by, &highest);
     if (result == ROWLOCK_OK && new_identity)
         result = rowlock_new_identity(cli->db);
-    if (result != ROWLOCK_OK)
-        return reported(cli, result);
-    if (general.json)
+    if (result == ROWLOCK_OK && general.json)
         json_print_answer(cli, result, "highest", json_integer(highest));
-    else
+    else if (result == ROWLOCK_OK)
         printf("%lld\n", (long long)highest);
-    return EXIT_FINE;
+    return reported(cli, result);
 }
 
 const struct command raise_command = COMMAND(

@@ -2,7 +2,7 @@
  *
  * acquire, renew, release and verify: a lock in single steps, for scripts. obtain.c waits.
  */
-#include "cli/commands/commands.h"
+#include "cli/run/run.h"
 
 #include <stdlib.h>
 
@@ -72,8 +72,6 @@ static int run_acquire(struct cli *cli)
         usage_error(cli, "say --owner or set ROWLOCK_OWNER: you need the owner to release the "
                          "lock (--json makes a random owner and prints it)");
     int status = connect_database(cli, &options);
-    if (status == EXIT_FINE)
-        status = outer_refuses(cli);
     if (status != EXIT_FINE)
         return status;
     if (grant_get(cli, &result, &status))
@@ -127,14 +125,6 @@ static int attach(struct cli *cli)
     return reported(cli, result);
 }
 
-static int carry_out(const struct cli *cli)
-{
-    rowlock_lock *lock = cli->locks[0];
-    if (cli->command == &renew_command)
-        return rowlock_renew(lock, its.ttl_ms);
-    return cli->command == &release_command ? rowlock_release(lock) : rowlock_verify(lock);
-}
-
 static int answer(const struct cli *cli, int result)
 {
     const char *what = cli->command->name, *name = cli->arguments[0];
@@ -160,7 +150,12 @@ static int answer(const struct cli *cli, int result)
 static int run_attached(struct cli *cli)
 {
     int status = attach(cli);
-    return status == EXIT_FINE ? answer(cli, carry_out(cli)) : status;
+    if (status != EXIT_FINE)
+        return status;
+    rowlock_lock *lock = cli->locks[0];
+    return answer(cli, cli->command == &renew_command     ? rowlock_renew(lock, its.ttl_ms)
+                       : cli->command == &release_command ? rowlock_release(lock)
+                                                          : rowlock_verify(lock));
 }
 
 const struct command renew_command = COMMAND("renew", "NAME", "extend the lease of a grant",

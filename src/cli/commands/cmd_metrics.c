@@ -2,7 +2,7 @@
  *
  * metrics: what is in the tables, for Prometheus. The library counts; this file knows the metrics.
  */
-#include "cli/commands/commands.h"
+#include "cli/print/print.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +26,6 @@ struct reading {
     rowlock_figures figures;
     rowlock_name_figures *names;
     size_t name_count;
-    size_t name_room;
 };
 
 /* ---------------------------------------------------------------- reading */
@@ -34,10 +33,7 @@ struct reading {
 static int keep_name(void *context, const rowlock_name_figures *figures)
 {
     struct reading *r = context;
-    if (r->name_count == r->name_room) {
-        r->name_room = r->name_room ? 2 * r->name_room : 16;
-        r->names = must_have(realloc(r->names, r->name_room * sizeof *r->names));
-    }
+    r->names = must_have(realloc(r->names, (r->name_count + 1) * sizeof *r->names));
     r->names[r->name_count++] = *figures;
     return 0;
 }
@@ -70,12 +66,11 @@ static int read_members(struct cli *cli, struct reading *readings, int count)
 {
     int worst = EXIT_FINE;
     for (int i = 0; i < count; i++) {
-        readings[i].member = cli->member = i + 1;
-        speak_for_member(cli->member);
+        readings[i].member = cli->member = general.speaks_for = i + 1;
         int status = read_database(cli, &readings[i]);
         worst = status > worst ? status : worst;
     }
-    speak_for_member(0);
+    general.speaks_for = 0;
     return worst;
 }
 
@@ -144,9 +139,7 @@ static const struct metric name_rows[] = {
 
 static int64_t number_at(const void *from, const struct metric *row)
 {
-    int64_t number;
-    memcpy(&number, (const char *)from + row->offset, sizeof number);
-    return number;
+    return *(const int64_t *)(const void *)((const char *)from + row->offset);
 }
 
 /* What never happened has no time. As 0 it would be drawn in 1970. Whether the tables could be read

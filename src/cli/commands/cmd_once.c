@@ -2,14 +2,13 @@
  *
  * once: lists, shows and forgets the keys of `run --once` and `run --every`. claim.c claims them.
  */
-#include "cli/commands/commands.h"
+#include "cli/run/run.h"
 
 #include <fnmatch.h>
 #include <locale.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* NULL: all of them. */
 static const char *match;
 
 static const struct option_row options[] = {
@@ -18,12 +17,9 @@ static const struct option_row options[] = {
     {.name = NULL},
 };
 
-/* ---------------------------------------------------------------- a key */
-
 struct key {
     /* NULL: a program has claimed it. Such a program may claim without a token. */
     char *names;
-    /* The key of the run, and its state. */
     const char *key;
     const char *state;
     rowlock_once_record record;
@@ -53,17 +49,12 @@ static json_t *json_of_key(const struct key *key)
     return json_of(members, key);
 }
 
-/* ---------------------------------------------------------------- runs */
+/* ---------------------------------------------------------------- looking at keys */
 
-/* A key that is in progress, and whether the lock of its run is still held. A run that was killed
- * leaves its claim, whose time is that of the longest run. */
-struct run {
-    rowlock_once_record record;
-    bool holds;
-};
-
+/* Keys in progress, of runs whose locks are not held any more. A run that was killed leaves its
+ * claim, whose time is that of the longest run. */
 struct runs {
-    struct run *each;
+    rowlock_once_record *each;
     size_t count;
 };
 
@@ -73,34 +64,18 @@ static int note_run(void *context, const rowlock_once_record *record)
     if (record->done || record->token == 0)
         return 0;
     runs->each = must_have(realloc(runs->each, (runs->count + 1) * sizeof *runs->each));
-    runs->each[runs->count++] = (struct run){.record = *record};
+    runs->each[runs->count++] = *record;
     return 0;
 }
 
 static int note_grant(void *context, const rowlock_grant *grant)
 {
-    const struct runs *runs = context;
-    for (size_t i = 0; i < runs->count; i++) {
-        struct run *run = &runs->each[i];
-        if (run->record.token == grant->token && grant->remaining_ms > 0 &&
-            once_is_under(run->record.key, grant->name))
-            run->holds = true;
-    }
+    struct runs *runs = context;
+    for (size_t i = runs->count; i-- > 0 && grant->remaining_ms > 0;)
+        if (runs->each[i].token == grant->token && once_is_under(runs->each[i].key, grant->name))
+            runs->each[i] = runs->each[--runs->count];
     return 0;
 }
-
-/* The time of a claim without a run is over. */
-static void end_without_run(const struct runs *runs, rowlock_once_record *record)
-{
-    for (size_t i = 0; i < runs->count && !record->done; i++) {
-        const struct run *run = &runs->each[i];
-        if (!run->holds && run->record.token == record->token &&
-            strcmp(run->record.key, record->key) == 0)
-            record->remaining_ms = at_most(record->remaining_ms, 0);
-    }
-}
-
-/* ---------------------------------------------------------------- looking at them */
 
 typedef int each_key(void *context, const struct key *key);
 
@@ -113,10 +88,14 @@ struct looking {
 static int on_record(void *context, const rowlock_once_record *record)
 {
     const struct looking *looking = context;
+    const struct runs *runs = &looking->runs;
     struct key key = {.record = *record};
     key.key = record->key;
     key.names = once_names(record->key, &key.key);
-    end_without_run(&looking->runs, &key.record);
+    /* Without its run the time of a claim is over. */
+    for (size_t i = 0; i < runs->count && !record->done; i++)
+        if (runs->each[i].token == record->token && strcmp(runs->each[i].key, record->key) == 0)
+            key.record.remaining_ms = at_most(record->remaining_ms, 0);
     key.state = state_of(&key);
     int stop = looking->each(looking->context, &key);
     free(key.names);
@@ -148,24 +127,20 @@ static bool matches(const struct key *key)
     return is;
 }
 
-static void add_row(struct table *table, const struct key *key)
+static int on_key(void *context, const struct key *key)
 {
-    char **cell = table_row(table);
+    if (match && !matches(key))
+        return 0;
+    if (general.json) {
+        table_json(context, json_of_key(key));
+        return ferror(stdout);
+    }
+    char **cell = table_row(context);
     *cell++ = printable(key->names ? key->names : "-");
     *cell++ = new_text("%s", key->state);
     *cell++ = new_text("%s", duration_text(key->record.age_ms).text);
     *cell++ = new_text("%lld", (long long)key->record.token);
     *cell++ = printable(key->key);
-}
-
-static int on_key(void *context, const struct key *key)
-{
-    if (match && !matches(key))
-        return 0;
-    if (general.json)
-        table_json(context, json_of_key(key));
-    else
-        add_row(context, key);
     return ferror(stdout);
 }
 

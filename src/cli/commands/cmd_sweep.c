@@ -2,20 +2,15 @@
  *
  * `rowlock sweep`: removes what is over, once or again and again.
  */
-#include "cli/commands/commands.h"
+#include "cli/run/run.h"
 
-#include <rowlock/once.h>
 #include <stdlib.h>
 
 #define DEFAULT_ONCE_AGE_MS (30 * DAY_MS)
 
 /* 0: the library's default, or once. */
 static struct {
-    int64_t older_than_ms;
-    int64_t idle_ms;
-    int64_t once_older_than_ms;
-    int64_t batch;
-    int64_t every_ms;
+    int64_t older_than_ms, idle_ms, once_older_than_ms, batch, every_ms;
     bool dry_run;
 } set = {.once_older_than_ms = DEFAULT_ONCE_AGE_MS};
 
@@ -36,59 +31,48 @@ static const struct option_row options[] = {
     {.name = NULL},
 };
 
-struct sweeping {
-    /* One has been printed: the next begins with a comma. */
-    bool any;
+struct sweep {
+    int32_t dry_run;
+    rowlock_sweep_report report;
+    int64_t keys;
+    /* For JSON, which is written row by row: a million rows need no memory. */
+    struct table removed;
     /* Came meanwhile. */
     int signal;
 };
 
-/* JSON is written row by row: a million rows need no memory. */
-static void print_swept(struct sweeping *sweeping, const rowlock_grant *grant)
+static int on_swept(void *context, const rowlock_grant *grant)
 {
-    if (general.json) {
-        json_print_element(json_of_grant(grant), !sweeping->any);
-        sweeping->any = true;
-    } else if (!general.quiet) {
+    struct sweep *sweep = context;
+    if (general.json)
+        table_json(&sweep->removed, json_of_grant(grant));
+    else if (!general.quiet)
         say_member("%s '%s', token %lld of %s, expired %s ago",
                    set.dry_run ? "would remove" : "removed", grant->name, (long long)grant->token,
                    holder_text(grant).text, duration_text(-grant->remaining_ms).text);
-    }
-}
-
-static int on_swept(void *context, const rowlock_grant *grant)
-{
-    struct sweeping *sweeping = context;
-    print_swept(sweeping, grant);
-    int signal = set.every_ms && !sweeping->signal ? signals_next(0) : 0;
+    int signal = set.every_ms && !sweep->signal ? signals_next(0) : 0;
     if (signal_ends(signal))
-        sweeping->signal = signal;
-    return sweeping->signal;
+        sweep->signal = signal;
+    return sweep->signal;
 }
 
-struct swept {
-    int32_t dry_run;
-    rowlock_sweep_report report;
-    int64_t keys;
-};
-
-static void print_summary_json(int result, const struct swept *swept, bool any)
+static void print_summary_json(int result, const struct sweep *sweep)
 {
     static const struct member members[] = {
-        {"dry_run", BOOLEAN, offsetof(struct swept, dry_run)},
-        {"locks", INTEGER, offsetof(struct swept, report.locks)},
-        {"counters", INTEGER, offsetof(struct swept, report.counters)},
-        {"waiters", INTEGER, offsetof(struct swept, report.waiters)},
-        {"batches", INTEGER, offsetof(struct swept, report.batches)},
-        {"once", INTEGER, offsetof(struct swept, keys)},
+        {"dry_run", BOOLEAN, offsetof(struct sweep, dry_run)},
+        {"locks", INTEGER, offsetof(struct sweep, report.locks)},
+        {"counters", INTEGER, offsetof(struct sweep, report.counters)},
+        {"waiters", INTEGER, offsetof(struct sweep, report.waiters)},
+        {"batches", INTEGER, offsetof(struct sweep, report.batches)},
+        {"once", INTEGER, offsetof(struct sweep, keys)},
         {.key = NULL},
     };
     json_t *object = must_have(json_object());
-    json_t *numbers = json_of(members, swept);
+    json_t *numbers = json_of(members, sweep);
     json_put_result(object, result);
     must_have(json_object_update(object, numbers) == 0 ? numbers : NULL);
     char *text = must_have(json_dumps(object, 0));
-    printf("%s], %s\n", any ? "" : "[", text + 1);
+    printf("%s], %s\n", sweep->removed.rows ? "" : "[", text + 1);
     free(text);
     json_decref(numbers);
     json_decref(object);
@@ -99,11 +83,12 @@ static const char *plural(int64_t count)
     return count == 1 ? "" : "s";
 }
 
-static void print_summary(const rowlock_sweep_report *report, int64_t keys)
+static void print_summary(const struct sweep *sweep)
 {
+    const rowlock_sweep_report *report = &sweep->report;
     char *rest =
         new_text(", %lld ticket%s of dead waiters, %lld once key%s", (long long)report->waiters,
-                 plural(report->waiters), (long long)keys, plural(keys));
+                 plural(report->waiters), (long long)sweep->keys, plural(sweep->keys));
     /* A dry run does not look at tickets and keys. */
     say_member("%s%lld expired lock%s, %lld idle counter%s%s",
                set.dry_run ? "would remove " : "removed ", (long long)report->locks,
@@ -115,8 +100,7 @@ static void print_summary(const rowlock_sweep_report *report, int64_t keys)
 /* *signal gets the signal that came meanwhile, or 0. Returns the library's result. */
 static int sweep_once(struct cli *cli, int *signal)
 {
-    struct sweeping sweeping = {.any = false};
-    struct swept swept = {.dry_run = set.dry_run, .report = ROWLOCK_SWEEP_REPORT_INIT};
+    struct sweep sweep = {.dry_run = set.dry_run, .report = ROWLOCK_SWEEP_REPORT_INIT};
     rowlock_sweep_options how = ROWLOCK_SWEEP_OPTIONS_INIT;
     how.older_than_ms = set.older_than_ms;
     how.idle_ms = set.idle_ms == NEVER ? -1 : set.idle_ms;
@@ -124,30 +108,29 @@ static int sweep_once(struct cli *cli, int *signal)
     how.dry_run = set.dry_run;
     /* Without a callback a sweep is faster. --every needs it: it looks for signals. */
     how.each = general.quiet && !set.every_ms ? NULL : on_swept;
-    how.context = &sweeping;
+    how.context = &sweep;
     if (general.json && cli->member)
         printf("{\"member\": %d, \"removed\": ", cli->member);
     else if (general.json)
         printf("{\"removed\": ");
-    int result = rowlock_sweep(cli->db, &how, &swept.report);
+    int result = rowlock_sweep(cli->db, &how, &sweep.report);
     if (result == ROWLOCK_OK && !set.dry_run && set.once_older_than_ms != NEVER)
-        result = rowlock_once_sweep(cli->db, set.once_older_than_ms, how.batch, &swept.keys);
+        result = rowlock_once_sweep(cli->db, set.once_older_than_ms, how.batch, &sweep.keys);
     if (general.json)
-        print_summary_json(result, &swept, sweeping.any);
+        print_summary_json(result, &sweep);
     else if (!general.quiet && result == ROWLOCK_OK)
-        print_summary(&swept.report, swept.keys);
-    /* finish_output() reports a failure. */
+        print_summary(&sweep);
     fflush(stdout);
-    *signal = sweeping.signal;
+    *signal = sweep.signal;
     return result;
 }
 
 /* What may be over by the next sweep does not end --every. */
 static bool passes(const struct cli *cli)
 {
-    rowlock_error error = last_error(cli);
-    return error.retryable || error.code == ROWLOCK_ECONN || error.code == ROWLOCK_EUNCERTAIN ||
-           error.code == ROWLOCK_EREADONLY;
+    const rowlock_error *error = rowlock_db_error(cli->db);
+    return error->retryable || error->code == ROWLOCK_ECONN || error->code == ROWLOCK_EUNCERTAIN ||
+           error->code == ROWLOCK_EREADONLY;
 }
 
 static int sweep_every(struct cli *cli)

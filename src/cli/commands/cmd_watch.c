@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * `rowlock watch`: on a terminal a screen (screen.c), elsewhere text or JSON, once in each
- * interval.
+ * `rowlock watch`: on a terminal a screen (screen.c), elsewhere text or JSON in each interval.
  */
-#include "cli/commands/commands.h"
+#include "cli/print/print.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -55,23 +54,18 @@ static void print_entries(const struct snapshot *s, bool waiters)
     table_end(&table);
 }
 
-static void print_text(const struct view *view)
-{
-    char *summary = view_summary("", view);
-    puts(summary);
-    free(summary);
-    print_entries(&view->snapshot, false);
-    print_entries(&view->snapshot, true);
-    putchar('\n');
-}
-
-/* Returns the exit status of the view. */
 static int print(const struct view *view)
 {
-    if (general.json)
+    if (general.json) {
         print_json(view);
-    else if (view->result == ROWLOCK_OK)
-        print_text(view);
+    } else if (view->result == ROWLOCK_OK) {
+        char *summary = view_summary("", view);
+        puts(summary);
+        free(summary);
+        print_entries(&view->snapshot, false);
+        print_entries(&view->snapshot, true);
+        putchar('\n');
+    }
     int status = report_error(view->result, &view->error);
     fflush(stdout);
     return status;

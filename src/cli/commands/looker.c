@@ -1,24 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * Looks at the tables for `watch`: once, or once in each interval in a thread. cmd_watch.c and
- * screen.c show what it finds.
+ * Looks at the tables for `watch`. cmd_watch.c and screen.c show what it finds.
  *
  * Each grant of a name has the next token, so tokens that were seen tell the number of grants.
  * Grants between two looks at a name are counted when the name is seen again.
  */
-#include "cli/commands/commands.h"
+#include "cli/print/print.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum {
-    /* At the end, how long to wait for a look that has begun. */
-    END_MS = 300,
     /* The rate is that of so many looks. */
     SAMPLES = 10,
     /* A name without a holder is remembered for this number of looks. */
@@ -52,9 +44,7 @@ static struct {
 
 static int by_name(const void *a, const void *b)
 {
-    const struct seen *one = a;
-    const struct seen *other = b;
-    return strcmp(one->name, other->name);
+    return strcmp(((const struct seen *)a)->name, ((const struct seen *)b)->name);
 }
 
 static const struct seen *find(const struct seen *name, const struct seen *names, size_t count)
@@ -86,7 +76,6 @@ static int64_t grants_between(const struct seen *before, const struct seen *now,
     if (!before)
         return now->grants;
     int64_t grants = now->token - before->token;
-    /* Roughly. */
     int64_t since_ms = span_ms * (now->look - before->look);
     return grants < 0 || grants > since_ms * MOST_IN_A_MS ? now->grants : grants;
 }
@@ -144,7 +133,7 @@ struct view *looker_look(struct cli *cli)
     if (view->result == ROWLOCK_OK)
         count_grants(view);
     else
-        view->error = last_error(cli);
+        view->error = *rowlock_db_error(cli->db);
     return view;
 }
 
@@ -153,58 +142,4 @@ char *view_summary(const char *before, const struct view *view)
     return new_text("%s%zu held, %zu waiting, %lld.%lld grants/s", before, view->snapshot.held,
                     view->snapshot.waiting, (long long)view->rate_milli / 1000,
                     (long long)view->rate_milli % 1000 / 100);
-}
-
-/* ---------------------------------------------------------------- the thread of a screen */
-
-static pthread_t thread;
-
-/* A pipe for its views, and one whose end says that it must end. It may outlive the command. */
-static int news[2], stop[2];
-
-/* While a view is left in the pipe there is no other look: a terminal may stand still for long. */
-static void *look_repeatedly(void *context)
-{
-    struct pollfd unread = {.fd = news[0], .events = POLLIN};
-    int64_t looks = 1;
-    while (looks != general.looks_most && pause_until(now_ms() + general.interval_ms, stop[0])) {
-        if (poll(&unread, 1, 0) > 0)
-            continue;
-        struct view *view = looker_look(context);
-        if (write(news[1], &view, sizeof(void *)) < 0)
-            view_free(view);
-        looks++;
-    }
-    close(news[1]);
-    return NULL;
-}
-
-int looker_start(struct cli *cli)
-{
-    int failed = pipe2(news, O_CLOEXEC | O_NONBLOCK) != 0 || pipe2(stop, O_CLOEXEC) != 0
-                     ? errno
-                     : pthread_create(&thread, NULL, look_repeatedly, cli);
-    if (failed)
-        complain("start a thread: %s", strerror(failed));
-    return failed ? -1 : news[0];
-}
-
-struct view *looker_fetch(bool *ended)
-{
-    struct view *view = NULL;
-    *ended = read(news[0], &view, sizeof(void *)) == 0;
-    return view;
-}
-
-void looker_stop(struct cli *cli)
-{
-    struct pollfd unread = {.fd = news[0], .events = POLLIN};
-    bool ended = false;
-    close(stop[1]);
-    while (!ended && poll(&unread, 1, END_MS) > 0)
-        view_free(looker_fetch(&ended));
-    if (ended)
-        pthread_join(thread, NULL);
-    else
-        cli->abandon = true;
 }

@@ -2,7 +2,7 @@
  *
  * check and quorum-join, and how a command goes from member to member of a quorum.
  */
-#include "cli/commands/commands.h"
+#include "cli/print/print.h"
 
 #include <rowlock/quorum.h>
 #include <stdlib.h>
@@ -17,14 +17,6 @@ struct findings {
     rowlock_verdict worst;
 };
 
-static void print_finding(const rowlock_finding *finding)
-{
-    static const char *const verdicts[] = {"ok", "WARN", "BAD"};
-    say("%-5s %-18s %s", verdicts[finding->verdict], finding->item, finding->value);
-    if (finding->advice[0])
-        say("%-5s %-18s %s", "", "", finding->advice);
-}
-
 static int on_finding(void *context, const rowlock_finding *finding)
 {
     static const struct member members[] = {
@@ -34,13 +26,17 @@ static int on_finding(void *context, const rowlock_finding *finding)
         {"advice", WORDS, offsetof(rowlock_finding, advice)},
         {.key = NULL},
     };
+    static const char *const verdicts[] = {"ok", "WARN", "BAD"};
     struct findings *findings = context;
     if (finding->verdict > findings->worst)
         findings->worst = finding->verdict;
-    if (findings->list)
+    if (findings->list) {
         json_append(findings->list, json_of(members, finding));
-    else
-        print_finding(finding);
+        return 0;
+    }
+    say("%-5s %-18s %s", verdicts[finding->verdict], finding->item, finding->value);
+    if (finding->advice[0])
+        say("%-5s %-18s %s", "", "", finding->advice);
     return 0;
 }
 
@@ -114,7 +110,7 @@ void not_for_members(const struct cli *cli, bool bad, const char *reason)
 {
     if (!bad || !cli->member)
         return;
-    speak_for_member(0);
+    general.speaks_for = 0;
     usage_error(cli, "several URLs: %s", reason);
 }
 
@@ -126,14 +122,14 @@ int run_for_members(struct cli *cli)
         usage_error(cli, "several URLs: it works on one database; give the --url of one "
                          "member");
     while (cli->member < general.url_count && worst != EXIT_USAGE) {
-        speak_for_member(++cli->member);
+        general.speaks_for = ++cli->member;
         status = cli->command->run(cli);
         fine += status == EXIT_FINE;
         worst = status > worst ? status : worst;
         disconnect_database(cli);
         fflush(stdout);
     }
-    speak_for_member(0);
+    general.speaks_for = 0;
     if (cli->command == &check_command && worst != EXIT_USAGE) {
         status = check_votes(cli);
         worst = status > worst ? status : worst;
@@ -166,13 +162,11 @@ static int run_quorum_join(struct cli *cli)
     char *urls = joined_urls();
     int result = rowlock_quorum_join(urls, replaced == UNSET ? 0 : (int)replaced, NULL, &error);
     free(urls);
-    if (result != ROWLOCK_OK)
-        return report_error(result, &error);
-    if (general.json)
+    if (result == ROWLOCK_OK && general.json)
         json_print_answer(cli, result, NULL, NULL);
-    else
+    else if (result == ROWLOCK_OK)
         printf("The %d members vote.\n", general.url_count);
-    return EXIT_FINE;
+    return report_error(result, &error);
 }
 
 const struct command join_command = COMMAND(

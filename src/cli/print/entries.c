@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Grants and waiters: reads them, and describes each once for JSON, and once for tables and the
- * screen.
+ * Grants and waiters: reads them, and describes them for JSON, and for tables and the screen.
  */
 #include "cli/print/print.h"
 
@@ -10,43 +9,38 @@
 
 /* ---------------------------------------------------------------- JSON */
 
-#define OF(member) offsetof(rowlock_grant, member)
-
 static const struct member grant_members[] = {
-    {"name", CHARACTERS, OF(name)},
-    {"kind", KIND, OF(permits)},
-    {"owner", CHARACTERS, OF(owner)},
-    {"token", INTEGER, OF(token)},
-    {"program", CHARACTERS, OF(program)},
-    {"pid", INTEGER, OF(pid)},
-    {"host", CHARACTERS, OF(host)},
-    {"note", CHARACTERS, OF(note)},
-    {"acquired", TIME, OF(acquired_us)},
-    {"expires", TIME, OF(expires_us)},
-    {"remaining_ms", INTEGER, OF(remaining_ms)},
-    {"expired", LESS_THAN_0, OF(remaining_ms)},
-    {"ttl_ms", INTEGER, OF(ttl_ms)},
-    {"renewals", INTEGER, OF(renewals)},
+    {"name", CHARACTERS, offsetof(rowlock_grant, name)},
+    {"kind", KIND, offsetof(rowlock_grant, permits)},
+    {"owner", CHARACTERS, offsetof(rowlock_grant, owner)},
+    {"token", INTEGER, offsetof(rowlock_grant, token)},
+    {"program", CHARACTERS, offsetof(rowlock_grant, program)},
+    {"pid", INTEGER, offsetof(rowlock_grant, pid)},
+    {"host", CHARACTERS, offsetof(rowlock_grant, host)},
+    {"note", CHARACTERS, offsetof(rowlock_grant, note)},
+    {"acquired", TIME, offsetof(rowlock_grant, acquired_us)},
+    {"expires", TIME, offsetof(rowlock_grant, expires_us)},
+    {"remaining_ms", INTEGER, offsetof(rowlock_grant, remaining_ms)},
+    {"expired", LESS_THAN_0, offsetof(rowlock_grant, remaining_ms)},
+    {"ttl_ms", INTEGER, offsetof(rowlock_grant, ttl_ms)},
+    {"renewals", INTEGER, offsetof(rowlock_grant, renewals)},
     {.key = NULL},
 };
 
-#undef OF
-#define OF(member) offsetof(rowlock_waiter, member)
-
 static const struct member waiter_members[] = {
-    {"name", CHARACTERS, OF(name)},
-    {"kind", KIND, OF(permits)},
-    {"position", SHORT_INTEGER, OF(position)},
-    {"ticket", INTEGER, OF(ticket)},
-    {"owner", CHARACTERS, OF(owner)},
-    {"program", CHARACTERS, OF(program)},
-    {"pid", INTEGER, OF(pid)},
-    {"host", CHARACTERS, OF(host)},
-    {"note", CHARACTERS, OF(note)},
-    {"since", TIME, OF(since_us)},
-    {"waited_ms", INTEGER, OF(waited_ms)},
-    {"remaining_ms", INTEGER, OF(remaining_ms)},
-    {"expired", IS_0, OF(position)},
+    {"name", CHARACTERS, offsetof(rowlock_waiter, name)},
+    {"kind", KIND, offsetof(rowlock_waiter, permits)},
+    {"position", SHORT_INTEGER, offsetof(rowlock_waiter, position)},
+    {"ticket", INTEGER, offsetof(rowlock_waiter, ticket)},
+    {"owner", CHARACTERS, offsetof(rowlock_waiter, owner)},
+    {"program", CHARACTERS, offsetof(rowlock_waiter, program)},
+    {"pid", INTEGER, offsetof(rowlock_waiter, pid)},
+    {"host", CHARACTERS, offsetof(rowlock_waiter, host)},
+    {"note", CHARACTERS, offsetof(rowlock_waiter, note)},
+    {"since", TIME, offsetof(rowlock_waiter, since_us)},
+    {"waited_ms", INTEGER, offsetof(rowlock_waiter, waited_ms)},
+    {"remaining_ms", INTEGER, offsetof(rowlock_waiter, remaining_ms)},
+    {"expired", IS_0, offsetof(rowlock_waiter, position)},
     {.key = NULL},
 };
 
@@ -161,10 +155,7 @@ int list_entries(rowlock_db *db, const char *name, bool waiters,
 static int collect(void *context, const struct entry *entry)
 {
     struct snapshot *s = context;
-    if (s->count == s->room) {
-        s->room = s->room ? 2 * s->room : 16;
-        s->entries = must_have(realloc(s->entries, s->room * sizeof *s->entries));
-    }
+    s->entries = must_have(realloc(s->entries, (s->count + 1) * sizeof *s->entries));
     s->entries[s->count++] = *entry;
     s->grants += !entry->waits;
     s->held += !entry->waits && entry->grant.remaining_ms >= 0;

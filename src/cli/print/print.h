@@ -8,10 +8,9 @@
 #include "cli/cli.h"
 
 #include <jansson.h>
-#include <stdarg.h>
 #include <stdio.h>
 
-/* ---------------------------------------------------------------- messages (report.c) */
+/* ---------------------------------------------------------------- messages (texts.c) */
 
 /* One line, with control characters as text. complain() writes "rowlock: …" on standard error. */
 enum voice { SAY, SAY_MEMBER, COMPLAIN };
@@ -23,25 +22,15 @@ void speak(enum voice voice, const char *format, ...) __attribute__((format(prin
 /* complain() after the command and the names of its locks: "run 'nightly': …" */
 void tell(const struct cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* From now on, lines of complain() and say_member() begin with "member N: ". 0: none do. */
-void speak_for_member(int number);
-
-/* From now on, a line on standard error that cannot be written at once is dropped. */
-void complain_without_waiting(void);
-
 /* Should a message name the holder? A person who waits wants to read it. A cron job that finds
  * another host at work must not send mail about it. */
 bool talkative(void);
 
-/* The exit status of a result. A server that takes no writes now may do so later. */
+/* The exit status of a result. A server that takes no writes now may do so later. The last two
+ * print the text of the error before, if it is not ROWLOCK_OK. reported() takes that of the last
+ * call on cli->db. */
 int status_of(int result);
 int status_of_error(int result, const rowlock_error *error);
-
-/* What went wrong in the last call on cli->db. */
-rowlock_error last_error(const struct cli *cli);
-
-/* Both return the exit status of the result, after the text of the error if it is not ROWLOCK_OK.
- * reported() takes that of the last call on cli->db. */
 int report_error(int result, const rowlock_error *error);
 int reported(const struct cli *cli, int result);
 
@@ -56,9 +45,6 @@ void *must_have(void *memory);
 /* A copy of a formatted text. Free it. Never NULL. */
 char *new_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-char *formatted(const char *format, va_list arguments);
-
-/* Sets a variable of the environment. */
 void set_and_free(const char *variable, char *value);
 
 /* A file in memory. Close it with closed_text(), which returns *text. Never NULL. */
@@ -78,32 +64,24 @@ int columns_of(const char *text);
 #define HASH_BEGIN UINT64_C(0xcbf29ce484222325)
 uint64_t hash_of(uint64_t sum, const char *bytes, size_t length);
 
-/* They last to the end of the expression that has the call. */
-struct short_text {
-    char text[64];
-};
-struct long_text {
+/* It lasts to the end of the expression that has the call. */
+struct text {
     char text[1000];
 };
 
 /* "4.2s", "42s", "3m12s", "2h05m", "3d04h". Below 0 is 0. */
-struct short_text duration_text(int64_t ms);
-
+struct text duration_text(int64_t ms);
 /* "exclusive", "shared", "3 permits" */
-struct short_text kind_text(int32_t permits);
-
+struct text kind_text(int32_t permits);
 /* "4.2s", or "expired 3.0s ago" if remaining_ms is negative. */
-struct short_text lease_text(int64_t remaining_ms);
-
+struct text lease_text(int64_t remaining_ms);
 /* "2026-11-22T02:00:00.500000Z" */
-struct short_text time_text(int64_t us);
-
+struct text time_text(int64_t us);
 /* "report.sh[4711]@web1" */
-struct long_text process_text(const char *program, int64_t pid, const char *host);
-struct long_text holder_text(const rowlock_grant *grant);
-
+struct text process_text(const char *program, int64_t pid, const char *host);
+struct text holder_text(const rowlock_grant *grant);
 /* "held by report.sh[4711]@web1, its lease lasts 12s more: its note" */
-struct long_text held_text(const rowlock_grant *grant);
+struct text held_text(const rowlock_grant *grant);
 
 /* The age of the grant, by the database's clock. */
 int64_t grant_age_ms(const rowlock_grant *grant);
@@ -159,14 +137,9 @@ json_t *json_begin(const struct cli *cli);
 json_t *json_of_answer(const struct cli *cli, int result);
 void json_put_result(json_t *object, int result);
 
-/* Prints value and frees it. compact: on one line. */
+/* They print and free value. compact: on one line. key NULL: an answer only. */
 void json_print(json_t *value, bool compact);
-
-/* Prints an answer that has one member more. key NULL: none. */
 void json_print_answer(const struct cli *cli, int result, const char *key, json_t *value);
-
-/* Prints and frees one element of an array, on one line. */
-void json_print_element(json_t *value, bool first);
 
 /* "ok", "warning", "bad" */
 const char *verdict_text(rowlock_verdict verdict);
@@ -185,14 +158,13 @@ struct table {
 };
 
 /* A new row. Fill in all its cells; the table frees them. Rows are printed in pages, so a long
- * table takes no more memory than a short one. headings must outlive the table. */
+ * table takes no more memory than a short one. headings must outlive the table. table_end() prints
+ * the rest, and frees the table's memory. */
 char **table_row(struct table *table);
-
-/* A new row with --json. It is printed at once. */
-void table_json(struct table *table, json_t *row);
-
-/* Prints the rest, and frees the table's memory. */
 void table_end(struct table *table);
+
+/* A new row with --json. It is printed at once, on one line, and freed. */
+void table_json(struct table *table, json_t *row);
 
 /* --------------------------------------------------------- grants and waiters (entries.c) */
 
@@ -228,7 +200,6 @@ char *cell_of(const struct entry *entry, enum cell cell, int64_t passed_ms);
 json_t *json_of_grant(const rowlock_grant *grant);
 json_t *json_of_entry(const struct entry *entry);
 
-/* A table of grants, or of waiters. */
 struct table entry_table(bool waiters);
 void table_add_entry(struct table *table, const struct entry *entry);
 
@@ -242,11 +213,9 @@ struct snapshot {
     /* First the grants. Both are in the order of names, and waiters in that of tickets. */
     struct entry *entries;
     size_t count;
-    size_t room;
     size_t grants;
     /* Those of both whose leases run. */
-    size_t held;
-    size_t waiting;
+    size_t held, waiting;
     /* now_ms() of the latest read. */
     int64_t taken_ms;
 };
@@ -259,8 +228,6 @@ void snapshot_free(struct snapshot *snapshot);
 json_t *json_of_entries(const struct snapshot *snapshot, bool waiters);
 
 /* ---------------------------------------------------------------- metrics (metrics.c) */
-
-/* Prometheus's format 0.0.4, and the files that node exporter's textfile collector reads. */
 
 /* How the library gives a number. Metrics have seconds. */
 enum unit { COUNT, MILLISECONDS, MICROSECONDS };
@@ -288,7 +255,30 @@ void metrics_sample(FILE *out, const struct metric *metric, int member, const ch
  * Returns EXIT_FINE, or EXIT_OUTPUT after a message. The file is as it was then. */
 int metrics_write(const char *path, const char *text, size_t length);
 
-/* Waits up to so many fiftieths of a second for the lock of an open file. */
-bool lock_file(int fd, int tries);
+/* ---------------------------------------------------------------- looks of watch (looker.c) */
+
+/* What one look has found. */
+struct view {
+    struct snapshot snapshot;
+    /* Since the look before, and the time since then. */
+    int64_t grants, span_ms;
+    /* Grants in 1000 seconds, over some looks. */
+    int64_t rate_milli;
+    int result;
+    /* The error of the library, if result is not ROWLOCK_OK. */
+    rowlock_error error;
+};
+
+/* Looks once. Never NULL; free it with view_free(). */
+struct view *looker_look(struct cli *cli);
+void view_free(struct view *view);
+
+/* "1 held, 0 waiting, 0.5 grants/s" after another text. Free it. */
+char *view_summary(const char *before, const struct view *view);
+
+/* screen.c: shows on a terminal what looks find, until the last one, a key or a signal ends it.
+ * first is shown at once, and freed. *status gets the exit status. False: there can be no screen
+ * here, and nothing was done. */
+bool screen_watch(struct cli *cli, struct view *first, int *status);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Records in JSON for programs, with exact strings, and integers instead of fractions. And tables
- * for people.
+ * Records in JSON for programs: exact strings, and integers for fractions. And tables for people.
  */
 #include "cli/print/print.h"
 
@@ -75,35 +74,27 @@ static void put_kind(json_t *object, int32_t permits)
     json_put(object, "permits", permits > 0 ? json_integer(permits) : json_null());
 }
 
-static int64_t integer_at(const char *at)
+static json_t *value_of(enum form form, const void *at)
 {
-    return *(const int64_t *)(const void *)at;
-}
-
-static int32_t short_at(const char *at)
-{
-    return *(const int32_t *)(const void *)at;
-}
-
-static json_t *value_of(enum form form, const char *at)
-{
+    const int64_t *integer = at;
+    const int32_t *number = at;
     switch (form) {
     case CHARACTERS:
         return json_of_text(at);
     case WORDS:
-        return json_of_text(*(const char *const *)(const void *)at);
+        return json_of_text(*(const char *const *)at);
     case INTEGER:
-        return json_integer(integer_at(at));
+        return json_integer(*integer);
     case SHORT_INTEGER:
-        return json_integer(short_at(at));
+        return json_integer(*number);
     case BOOLEAN:
-        return json_boolean(short_at(at));
+        return json_boolean(*number);
     case LESS_THAN_0:
-        return json_boolean(integer_at(at) < 0);
+        return json_boolean(*integer < 0);
     case IS_0:
-        return json_boolean(short_at(at) == 0);
+        return json_boolean(*number == 0);
     case VERDICT:
-        return json_of_text(verdict_text((rowlock_verdict)short_at(at)));
+        return json_of_text(verdict_text(*(const rowlock_verdict *)at));
     case TIME:
     case KIND:
         break;
@@ -115,11 +106,11 @@ json_t *json_of(const struct member *members, const void *record)
 {
     json_t *object = must_have(json_object());
     for (; members->key; members++) {
-        const char *at = (const char *)record + members->offset;
+        const void *at = (const char *)record + members->offset;
         if (members->form == TIME)
-            json_put_time(object, members->key, integer_at(at));
+            json_put_time(object, members->key, *(const int64_t *)at);
         else if (members->form == KIND)
-            put_kind(object, short_at(at));
+            put_kind(object, *(const int32_t *)at);
         else
             json_put(object, members->key, value_of(members->form, at));
     }
@@ -159,14 +150,6 @@ void json_print_answer(const struct cli *cli, int result, const char *key, json_
     json_print(object, false);
 }
 
-void json_print_element(json_t *value, bool first)
-{
-    fputs(first ? "[\n  " : ",\n  ", stdout);
-    if (json_dumpf(value, stdout, 0) != 0 && !ferror(stdout))
-        must_have(NULL);
-    json_decref(value);
-}
-
 /* ---------------------------------------------------------------- tables */
 
 /* A longer text is shown in full. The rest of its row follows on the next line. */
@@ -175,15 +158,13 @@ void json_print_element(json_t *value, bool first)
 /* The rows of one page have the same widths. */
 #define PAGE 1000
 
-static int width_of(const struct table *table, size_t column)
+static void widen(struct table *table, const char *const *cells)
 {
-    int widest = table->widths[column];
-    for (size_t row = 0; row < table->rows; row++) {
-        int width = columns_of(table->cells[row * table->columns + column]);
-        if (width > widest && width <= WIDEST)
-            widest = width;
+    for (size_t i = 0; i < table->columns; i++) {
+        int width = columns_of(cells[i]);
+        if (width > table->widths[i] && width <= WIDEST)
+            table->widths[i] = width;
     }
-    return widest;
 }
 
 static void print_row(const struct table *table, const char *const *cells)
@@ -206,18 +187,18 @@ static void print_row(const struct table *table, const char *const *cells)
 /* The headings are above the first page. */
 static void print_page(struct table *table)
 {
+    const char *const *cells = (const char *const *)table->cells;
     bool first = !table->widths;
-    if (first)
+    if (first) {
         table->widths = must_have(calloc(table->columns, sizeof *table->widths));
-    for (size_t i = 0; i < table->columns; i++) {
-        if (first)
-            table->widths[i] = columns_of(table->headings[i]);
-        table->widths[i] = width_of(table, i);
+        widen(table, table->headings);
     }
+    for (size_t row = 0; row < table->rows; row++)
+        widen(table, cells + row * table->columns);
     if (first)
         print_row(table, table->headings);
     for (size_t row = 0; row < table->rows; row++)
-        print_row(table, (const char *const *)table->cells + row * table->columns);
+        print_row(table, cells + row * table->columns);
     for (size_t i = 0; i < table->rows * table->columns; i++)
         free(table->cells[i]);
     table->rows = 0;
@@ -234,7 +215,10 @@ char **table_row(struct table *table)
 
 void table_json(struct table *table, json_t *row)
 {
-    json_print_element(row, table->rows++ == 0);
+    fputs(table->rows++ == 0 ? "[\n  " : ",\n  ", stdout);
+    if (json_dumpf(row, stdout, 0) != 0 && !ferror(stdout))
+        must_have(NULL);
+    json_decref(row);
 }
 
 void table_end(struct table *table)

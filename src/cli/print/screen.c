@@ -3,14 +3,17 @@
  * Draws `watch` with ncurses. Between two looks at the database, leases count down by this host's
  * clock. A text from the database can only fill its columns.
  */
-#include "cli/commands/commands.h"
+#include "cli/print/print.h"
 
 #if RLK_WITH_CURSES
 
 #include <curses.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <langinfo.h>
 #include <locale.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -23,7 +26,9 @@ enum {
     /* No more are drawn. */
     MOST_COLUMNS = 500,
     /* A look that is later than this is reported as missing. */
-    LATE_MS = 2000
+    LATE_MS = 2000,
+    /* At the end, how long to wait for a look that has begun. */
+    END_MS = 300
 };
 
 struct screen {
@@ -41,18 +46,74 @@ struct screen {
     int status;
 };
 
+/* ---------------------------------------------------------------- the thread that looks */
+
+static pthread_t thread;
+
+/* A pipe for its views, and one whose end says that it must end. It may outlive the command. */
+static int news[2], stop[2];
+
+/* While a view is left in the pipe there is no other look: a terminal may stand still for long. */
+static void *look_repeatedly(void *context)
+{
+    struct pollfd unread = {.fd = news[0], .events = POLLIN};
+    int64_t looks = 1;
+    while (looks != general.looks_most && pause_until(now_ms() + general.interval_ms, stop[0])) {
+        if (poll(&unread, 1, 0) > 0)
+            continue;
+        struct view *view = looker_look(context);
+        if (write(news[1], &view, sizeof(void *)) < 0)
+            view_free(view);
+        looks++;
+    }
+    close(news[1]);
+    return NULL;
+}
+
+/* With the thread a screen answers its keys while the database hangs. False, after a message: it
+ * could not be started. */
+static bool start_looking(struct cli *cli)
+{
+    int failed = pipe2(news, O_CLOEXEC | O_NONBLOCK) != 0 || pipe2(stop, O_CLOEXEC) != 0
+                     ? errno
+                     : pthread_create(&thread, NULL, look_repeatedly, cli);
+    if (failed)
+        complain("start a thread: %s", strerror(failed));
+    return !failed;
+}
+
+/* The next view, or NULL if there is none yet. *ended: there will be no others. */
+static struct view *fetch_view(bool *ended)
+{
+    struct view *view = NULL;
+    *ended = read(news[0], &view, sizeof(void *)) == 0;
+    return view;
+}
+
+/* cli->abandon: the thread still waits for the database. */
+static void stop_looking(struct cli *cli)
+{
+    struct pollfd unread = {.fd = news[0], .events = POLLIN};
+    bool ended = false;
+    close(stop[1]);
+    while (!ended && poll(&unread, 1, END_MS) > 0)
+        view_free(fetch_view(&ended));
+    if (ended)
+        pthread_join(thread, NULL);
+    else
+        cli->abandon = true;
+}
+
 /* ---------------------------------------------------------------- texts */
 
-/* Characters without width that terminals treat differently: joiners, variation selectors, marks of
- * direction, tags. */
+/* Without width, and terminals differ: joiners, variation selectors, marks of direction, tags. */
 static bool is_unsteady(wchar_t c)
 {
     return (c >= 0x200b && c <= 0x200f) || (c >= 0x2060 && c <= 0x206f) || c == 0xfeff ||
            (c >= 0xfe00 && c <= 0xfe0f) || (c >= 0xe0000 && c <= 0xe0fff);
 }
 
-/* *out gets the character at text, or a question mark if it cannot be shown. *width gets its
- * columns. Returns its bytes. */
+/* Returns the bytes of the character at text. If it cannot be shown, *out gets a question mark. */
 static size_t next_character(const struct screen *s, const char *text, wchar_t *out, int *width)
 {
     mbstate_t state = {0};
@@ -166,23 +227,17 @@ static void draw_row(const struct screen *s, int y, const struct entry *entry,
 }
 
 /* The last line: what is wrong, or else the keys. */
-static char *status_text(const struct screen *s, int64_t passed_ms, bool late)
-{
-    size_t below = s->view->snapshot.count - s->top;
-    below -= below < lines_for_rows() ? below : lines_for_rows();
-    if (s->error[0] || late)
-        return new_text("as of %s ago; %s", duration_text(passed_ms).text,
-                        s->error[0] ? s->error : "the database does not answer");
-    return new_text("q quit, arrows scroll; every %s; %zu above, %zu below",
-                    duration_text(general.interval_ms).text, s->top, below);
-}
-
 static void draw_status(const struct screen *s, int64_t passed_ms)
 {
-    bool late = passed_ms > general.interval_ms + LATE_MS;
-    char *text = status_text(s, passed_ms, late);
+    bool bad = s->error[0] || passed_ms > general.interval_ms + LATE_MS;
+    size_t below = s->view->snapshot.count - s->top;
+    below -= below < lines_for_rows() ? below : lines_for_rows();
+    char *text = bad ? new_text("as of %s ago; %s", duration_text(passed_ms).text,
+                                s->error[0] ? s->error : "the database does not answer")
+                     : new_text("q quit, arrows scroll; every %s; %zu above, %zu below",
+                                duration_text(general.interval_ms).text, s->top, below);
     char *safe = printable(text);
-    attr_t look = s->error[0] || late ? A_REVERSE : A_DIM;
+    attr_t look = bad ? A_REVERSE : A_DIM;
     attron(look);
     put(s, LINES - 1, 0, (int)at_most(COLS, MOST_COLUMNS), safe);
     attroff(look);
@@ -245,11 +300,10 @@ static void take_view(struct screen *s, struct view *view)
     arrange(s);
 }
 
-/* False: there will be no more. */
 static bool take_news(struct screen *s)
 {
     bool ended;
-    struct view *view = looker_fetch(&ended);
+    struct view *view = fetch_view(&ended);
     if (view)
         take_view(s, view);
     return !ended;
@@ -257,36 +311,27 @@ static bool take_news(struct screen *s)
 
 /* ---------------------------------------------------------------- keys and signals */
 
-/* draw() corrects it at the end. */
-static void scroll_by(struct screen *s, bool down, size_t rows)
-{
-    s->top = down ? s->top + rows : s->top - (size_t)at_most((int64_t)rows, (int64_t)s->top);
-}
-
-/* False: this key ends the screen. */
-static bool take_key(struct screen *s, int key)
-{
-    bool page = key == KEY_NPAGE || key == ' ' || key == KEY_PPAGE;
-    bool end = key == KEY_HOME || key == KEY_END;
-    bool down = key == KEY_DOWN || key == KEY_NPAGE || key == ' ' || key == KEY_END;
-    if (key == 'q' || key == 'Q') {
-        s->status = EXIT_FINE;
-        return false;
-    }
-    /* Ctrl-L: another program has written over the screen. */
-    if (key == 'L' - '@')
-        clearok(curscr, TRUE);
-    else if (page || end || down || key == KEY_UP)
-        scroll_by(s, down, end ? s->view->snapshot.count : page ? lines_for_rows() : 1);
-    return true;
-}
-
+/* False: a key ends the screen. */
 static bool take_keys(struct screen *s)
 {
-    int key;
-    while ((key = getch()) != ERR)
-        if (!take_key(s, key))
+    for (int key; (key = getch()) != ERR;) {
+        bool page = key == KEY_NPAGE || key == ' ' || key == KEY_PPAGE;
+        bool end = key == KEY_HOME || key == KEY_END;
+        bool down = key == KEY_DOWN || key == KEY_NPAGE || key == ' ' || key == KEY_END;
+        size_t rows = end ? s->view->snapshot.count : page ? lines_for_rows() : 1;
+        if (key == 'q' || key == 'Q') {
+            s->status = EXIT_FINE;
             return false;
+        }
+        /* Ctrl-L: another program has written over the screen. */
+        if (key == 'L' - '@')
+            clearok(curscr, TRUE);
+        /* draw() corrects it at the end. */
+        else if (down)
+            s->top += rows;
+        else if (page || end || key == KEY_UP)
+            s->top -= rows < s->top ? rows : s->top;
+    }
     return true;
 }
 
@@ -299,8 +344,7 @@ static void resize(void)
     clearok(curscr, TRUE);
 }
 
-/* False: a signal ends the screen. When we are continued after Ctrl-Z, all kept signals are looked
- * at again. */
+/* False: a signal ends the screen. After Ctrl-Z all kept signals are looked at again. */
 static bool take_signals(struct screen *s)
 {
     for (int signal; (signal = signals_next(0)) != 0;) {
@@ -318,13 +362,12 @@ static bool take_signals(struct screen *s)
     return true;
 }
 
-/* news: of looker_start() */
-static void show(struct screen *s, int news)
+static void show(struct screen *s)
 {
     struct pollfd files[] = {
         {.fd = isatty(STDIN_FILENO) ? STDIN_FILENO : -1, .events = POLLIN},
         {.fd = signals_fd(), .events = POLLIN},
-        {.fd = news, .events = POLLIN},
+        {.fd = news[0], .events = POLLIN},
     };
     do {
         draw(s);
@@ -368,10 +411,10 @@ bool screen_watch(struct cli *cli, struct view *first, int *status)
     }
     take_view(&s, first);
     signals_cancel(cli->db);
-    int signal = signals_keep(), news = signal ? -1 : looker_start(cli);
-    if (news >= 0) {
-        show(&s, news);
-        looker_stop(cli);
+    int signal = signals_keep();
+    if (!signal && start_looking(cli)) {
+        show(&s);
+        stop_looking(cli);
     } else {
         s.status = signal ? die_later(signal) : EXIT_INTERNAL;
     }

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * Texts for people, safe on a terminal. records.c has the forms for programs.
+ * Texts for people, safe on a terminal: messages, errors, figures. And exit statuses.
  */
 #include "cli/print/print.h"
 
+#include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 void *must_have(void *memory)
 {
@@ -17,7 +20,7 @@ void *must_have(void *memory)
     return memory;
 }
 
-char *formatted(const char *format, va_list arguments)
+static char *formatted(const char *format, va_list arguments)
 {
     char *text = NULL;
     return must_have(vasprintf(&text, format, arguments) < 0 ? NULL : text);
@@ -82,13 +85,11 @@ size_t dangerous_bytes(const char *text)
 /* The number of bytes of the UTF-8 character at text. 0: there is none. */
 static size_t character_bytes(const unsigned char *text)
 {
-    size_t bytes = text[0] < 0x80   ? 1
-                   : text[0] < 0xc2 ? 0
-                   : text[0] < 0xe0 ? 2
-                   : text[0] < 0xf0 ? 3
-                                    : 4;
-    if (text[0] > 0xf4)
-        return 0;
+    size_t bytes = text[0] < 0x80                     ? 1
+                   : text[0] < 0xc2 || text[0] > 0xf4 ? 0
+                   : text[0] < 0xe0                   ? 2
+                   : text[0] < 0xf0                   ? 3
+                                                      : 4;
     for (size_t i = 1; i < bytes; i++)
         if ((text[i] & 0xc0) != 0x80)
             return 0;
@@ -129,9 +130,9 @@ uint64_t hash_of(uint64_t sum, const char *bytes, size_t length)
 
 /* ---------------------------------------------------------------- figures and people */
 
-struct short_text duration_text(int64_t ms)
+struct text duration_text(int64_t ms)
 {
-    struct short_text text;
+    struct text text;
     /* Below 0: the clock of the server has gone back since. */
     long long tenths = ms < 0 ? 0 : ms / 100;
     long long s = tenths / 10;
@@ -148,9 +149,9 @@ struct short_text duration_text(int64_t ms)
     return text;
 }
 
-struct short_text kind_text(int32_t permits)
+struct text kind_text(int32_t permits)
 {
-    struct short_text text = {.text = "exclusive"};
+    struct text text = {.text = "exclusive"};
     if (permits > 0)
         snprintf(text.text, sizeof text.text, "%d permit%s", permits, permits == 1 ? "" : "s");
     else if (permits == ROWLOCK_SHARED)
@@ -158,18 +159,18 @@ struct short_text kind_text(int32_t permits)
     return text;
 }
 
-struct short_text lease_text(int64_t remaining_ms)
+struct text lease_text(int64_t remaining_ms)
 {
-    struct short_text text;
+    struct text text;
     if (remaining_ms >= 0)
         return duration_text(remaining_ms);
     snprintf(text.text, sizeof text.text, "expired %.40s ago", duration_text(-remaining_ms).text);
     return text;
 }
 
-struct short_text time_text(int64_t us)
+struct text time_text(int64_t us)
 {
-    struct short_text text;
+    struct text text;
     char day[40] = "";
     time_t seconds = (time_t)(us / 1000000);
     struct tm parts;
@@ -179,22 +180,22 @@ struct short_text time_text(int64_t us)
     return text;
 }
 
-struct long_text process_text(const char *program, int64_t pid, const char *host)
+struct text process_text(const char *program, int64_t pid, const char *host)
 {
-    struct long_text text;
+    struct text text;
     snprintf(text.text, sizeof text.text, "%s[%lld]@%s", program, (long long)pid, host);
     return text;
 }
 
-struct long_text holder_text(const rowlock_grant *grant)
+struct text holder_text(const rowlock_grant *grant)
 {
     return process_text(grant->program, grant->pid, grant->host);
 }
 
-struct long_text held_text(const rowlock_grant *grant)
+struct text held_text(const rowlock_grant *grant)
 {
-    struct long_text text;
-    snprintf(text.text, sizeof text.text, "held by %.600s, its lease lasts %s more%s%s",
+    struct text text;
+    snprintf(text.text, sizeof text.text, "held by %.600s, its lease lasts %.40s more%s%s",
              holder_text(grant).text, duration_text(grant->remaining_ms).text,
              grant->note[0] ? ": " : "", grant->note);
     return text;
@@ -205,4 +206,114 @@ int64_t grant_age_ms(const rowlock_grant *grant)
     int64_t lease_ms = (grant->expires_us - grant->acquired_us) / 1000;
     int64_t age_ms = lease_ms - grant->remaining_ms;
     return age_ms > 0 ? age_ms : 0;
+}
+
+/* ---------------------------------------------------------------- messages and statuses */
+
+/* One call writes the line, so that lines of two processes do not mix. */
+void speak(enum voice voice, const char *format, ...)
+{
+    va_list arguments;
+    char member[24] = "";
+    struct pollfd file = {.fd = STDERR_FILENO, .events = POLLOUT};
+    if (voice == COMPLAIN && general.hurries && poll(&file, 1, 0) == 0)
+        return;
+    if (voice != SAY && general.speaks_for)
+        snprintf(member, sizeof member, "member %d: ", general.speaks_for);
+    va_start(arguments, format);
+    char *text = formatted(format, arguments);
+    va_end(arguments);
+    char *safe = printable(text);
+    fprintf(voice == COMPLAIN ? stderr : stdout, "%s%s%s\n", voice == COMPLAIN ? "rowlock: " : "",
+            member, safe);
+    free(safe);
+    free(text);
+}
+
+void tell(const struct cli *cli, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    char *text = formatted(format, arguments);
+    va_end(arguments);
+    complain("%s %s: %s", cli->command->name, cli->title, text);
+    free(text);
+}
+
+bool talkative(void)
+{
+    return general.verbose || isatty(STDERR_FILENO);
+}
+
+int status_of(int result)
+{
+    switch (result) {
+    case ROWLOCK_OK:
+        return EXIT_FINE;
+    case ROWLOCK_NONE:
+        return EXIT_NOTHING;
+    case ROWLOCK_BUSY:
+    case ROWLOCK_TIMEOUT:
+    case ROWLOCK_CONFLICT:
+    case ROWLOCK_MISMATCH:
+    case ROWLOCK_DEADLOCK:
+        return EXIT_NOT_ACQUIRED;
+    case ROWLOCK_LOST:
+    case ROWLOCK_LAPSED:
+    case ROWLOCK_STALE:
+        return EXIT_LOST;
+    case ROWLOCK_EUNCERTAIN:
+    case ROWLOCK_ECONN:
+        return EXIT_UNREACHABLE;
+    case ROWLOCK_EINVAL:
+        return EXIT_USAGE;
+    case ROWLOCK_EDENIED:
+        return EXIT_DENIED;
+    case ROWLOCK_ESCHEMA:
+    case ROWLOCK_EREADONLY:
+    case ROWLOCK_EUNSUPPORTED:
+        return EXIT_UNFIT;
+    default:
+        return EXIT_INTERNAL;
+    }
+}
+
+int status_of_error(int result, const rowlock_error *error)
+{
+    return result == ROWLOCK_EREADONLY && error->retryable ? EXIT_UNREACHABLE : status_of(result);
+}
+
+int report_error(int result, const rowlock_error *error)
+{
+    if (result != ROWLOCK_OK)
+        complain("%s: %s", error->action, error->text);
+    return status_of_error(result, error);
+}
+
+int reported(const struct cli *cli, int result)
+{
+    rowlock_error error = *rowlock_db_error(cli->db);
+    if (result == ROWLOCK_OK || error.code == result)
+        return report_error(result, &error);
+    complain("%s: %s", cli->command->name, rowlock_result_name(result));
+    return status_of_error(result, &error);
+}
+
+int finish_output(int status)
+{
+    struct pollfd file = {.fd = STDOUT_FILENO};
+    bool unread = poll(&file, 1, 0) > 0 && (file.revents & POLLERR);
+    bool failed = ferror(stdout) != 0;
+    /* 0: the reason of an earlier failure is not known any more. */
+    int reason = fflush(stdout) != 0 && !failed ? errno : 0;
+    /* Closing is part of writing: some file systems report only then that the disk is full. */
+    if (fclose(stdout) != 0 && !failed && !reason)
+        reason = errno;
+    if (!failed && !reason)
+        return status;
+    if ((unread || reason == EPIPE) && die_of_pipe_later())
+        return EXIT_SIGNAL + SIGPIPE;
+    complain("write to standard output: %s",
+             reason ? strerror(reason) : "not all of it could be written");
+    return status == EXIT_FINE ? EXIT_OUTPUT : status;
 }

@@ -15,8 +15,7 @@
 
 /* ---------------------------------------------------------------- keys */
 
-/* The lengths of the names come first, so that different names and keys never give the same
- * text. */
+/* The lengths of the names come first: different names and keys never give the same text. */
 char *once_key(char *const *names, int count, const char *key)
 {
     char *text;
@@ -94,8 +93,7 @@ void once_settings(const struct cli *cli)
 
 /* ---------------------------------------------------------------- claiming */
 
-/* A hash of the locks' names and the command's words. The words may be secret, so they are
- * not stored. */
+/* A hash of the locks' names and the command's words, which may be secret and are not stored. */
 static void make_fingerprint(const struct cli *cli, char text[FINGERPRINT_SIZE])
 {
     uint64_t sum = HASH_BEGIN;
@@ -105,13 +103,6 @@ static void make_fingerprint(const struct cli *cli, char text[FINGERPRINT_SIZE])
         sum = hash_of(sum, cli->arguments[i], strlen(cli->arguments[i]) + 1);
     }
     snprintf(text, FINGERPRINT_SIZE, "%016" PRIx64, sum);
-}
-
-/* How long a run may take. Only a sweep uses this: other runs compare tokens. */
-static int64_t longest_ms(void)
-{
-    int64_t job_ms = asked.max_hold_ms ? at_most(asked.max_hold_ms, LEAP_YEAR_MS) : LEAP_YEAR_MS;
-    return at_most(job_ms + asked.grace_ms + asked.ttl_ms, LEAP_YEAR_MS);
 }
 
 static void say_done(const struct cli *cli)
@@ -172,9 +163,9 @@ static void say_busy(const struct cli *cli, const char *key)
 /* The library names the whole key of the database. */
 static int report_key(const struct cli *cli, const char *verb, int result)
 {
-    rowlock_error error = last_error(cli);
+    const rowlock_error *error = rowlock_db_error(cli->db);
     tell(cli, "%s '%s': %s", verb, asked.once,
-         error.code == result ? error.text : rowlock_result_name(result));
+         error->code == result ? error->text : rowlock_result_name(result));
     return status_of(result);
 }
 
@@ -221,9 +212,12 @@ static bool give_back(const struct cli *cli)
     return result == ROWLOCK_OK;
 }
 
+/* Only a sweep uses how long a run may take: other runs compare tokens. */
 static int claim_held(struct cli *cli, const char *key)
 {
-    return claim(cli, key, rowlock_lock_token(cli->locks[0]), longest_ms(), &cli->once);
+    int64_t job_ms = asked.max_hold_ms ? at_most(asked.max_hold_ms, LEAP_YEAR_MS) : LEAP_YEAR_MS;
+    int64_t longest_ms = at_most(job_ms + asked.grace_ms + asked.ttl_ms, LEAP_YEAR_MS);
+    return claim(cli, key, rowlock_lock_token(cli->locks[0]), longest_ms, &cli->once);
 }
 
 /* A job has failed, or is gone, and this is another command, such as the repaired one. It has the
@@ -255,10 +249,8 @@ bool once_claim(struct cli *cli, int *status)
     if (result != ROWLOCK_OK)
         *status = not_claimed(cli, key, result);
     free(key);
-    if (result != ROWLOCK_OK)
-        return false;
-    if (still_held(cli))
-        return true;
+    if (result != ROWLOCK_OK || still_held(cli))
+        return result == ROWLOCK_OK;
     tell(cli, "the lease ended before the job could begin; try again, or give a longer --ttl");
     give_back(cli);
     *status = EXIT_LOST;
@@ -267,21 +259,15 @@ bool once_claim(struct cli *cli, int *status)
 
 /* ---------------------------------------------------------------- afterwards */
 
-static char *make_result(void)
+int once_complete(struct cli *cli)
 {
+    if (!cli->once)
+        return EXIT_FINE;
     json_t *object = must_have(json_object());
     json_put_integer(object, "status", EXIT_FINE);
     json_put_time(object, "ended", wall_clock_us());
     char *text = must_have(json_dumps(object, JSON_COMPACT));
     json_decref(object);
-    return text;
-}
-
-int once_complete(struct cli *cli)
-{
-    if (!cli->once)
-        return EXIT_FINE;
-    char *text = make_result();
     int result = rowlock_once_complete(cli->once, cli->db, text, strlen(text));
     free(text);
     if (result == ROWLOCK_OK)

@@ -3,7 +3,7 @@
  * `rowlock run` holds a lock, or several, while a command runs. `rowlock lead` does that again and
  * again. obtain.c gets the locks, supervise.c runs the command.
  */
-#include "cli/commands/commands.h"
+#include "cli/run/run.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,8 @@
 
 #define DEFAULT_GRACE_MS 5000
 
-static void settings(struct cli *cli)
+/* Checks and completes the settings, before the first file is opened. */
+static void prepare(struct cli *cli)
 {
     grant_settings(cli);
     period_settings(cli);
@@ -29,6 +30,8 @@ static void settings(struct cli *cli)
     for (int i = 0; cli->name_count > 1 && i < cli->name_count; i++)
         if (strchr(cli->arguments[i], '\n'))
             usage_error(cli, "with several names, no name may have a line break in it");
+    job_note_inherited_files();
+    general.hurries = true;
 }
 
 static int make_progress(int progress[2])
@@ -59,8 +62,7 @@ static const char *make_up_owner(void)
     return owner;
 }
 
-/* In a list of locks people look for the job's name. A statement must fail while enough of the
- * lease is left to try again. */
+/* Lists show the job's name. A statement must fail while the lease is long enough to try again. */
 static int connect_for_run(struct cli *cli)
 {
     rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
@@ -77,8 +79,6 @@ static int connect_for_run(struct cli *cli)
 static bool get_locks(struct cli *cli, int *result, int *status)
 {
     *status = connect_for_run(cli);
-    if (*status == EXIT_FINE)
-        *status = outer_refuses(cli);
     return *status == EXIT_FINE && grant_get(cli, result, status);
 }
 
@@ -97,28 +97,32 @@ static bool get(struct cli *cli, int *status)
     return get_locks(cli, &result, status);
 }
 
-/* ---------------------------------------------------------------- run */
-
-/* The pipe is made before all other files, so that its number has one digit: some shells cannot
- * redirect to more. */
-static int run_run(struct cli *cli)
+/* Gets the locks and runs the command under them. Returns the exit status. *how is left alone if
+ * the command was not to run. The pipe is made first: some shells can only redirect to file
+ * numbers with one digit. */
+static int run_under_locks(struct cli *cli, enum job_end *how)
 {
     int progress[2];
-    enum job_end how;
-    metrics_run_begins(cli);
-    settings(cli);
-    job_note_inherited_files();
     int status = make_progress(progress);
-    if (status != EXIT_FINE)
-        return status;
-    complain_without_waiting();
-    if (!get(cli, &status))
+    if (status != EXIT_FINE || !get(cli, &status))
         return status;
     int64_t start_ms = now_ms();
     if (once_claim(cli, &status))
-        return supervise(cli, start_ms, progress, &how);
+        return supervise(cli, start_ms, progress, how);
     grant_release(cli);
     return status;
+}
+
+/* ---------------------------------------------------------------- run */
+
+static int run_run(struct cli *cli)
+{
+    enum job_end how;
+    cli->begin_ms = now_ms();
+    if (asked.metrics && !*asked.metrics)
+        usage_error(cli, "--metrics: the folder's name is empty");
+    prepare(cli);
+    return run_under_locks(cli, &how);
 }
 
 const struct command run_command = COMMAND(
@@ -157,20 +161,6 @@ const struct command run_command = COMMAND(
 /* Between two terms. A term that lasted for the longest pause was a good one. */
 enum { SHORTEST_PAUSE_MS = 1000, LONGEST_PAUSE_MS = 60000 };
 
-/* One term. False: it was the last. */
-static bool lead_once(struct cli *cli, int *status, enum job_end *how)
-{
-    int progress[2];
-    *status = make_progress(progress);
-    if (*status != EXIT_FINE)
-        return false;
-    wait_begin(cli);
-    if (!get(cli, status))
-        return false;
-    *status = supervise(cli, now_ms(), progress, how);
-    return *how == JOB_ENDED || *how == JOB_RESIGNED;
-}
-
 static void say_next(const struct cli *cli, int status, int64_t pause_ms)
 {
     if (pause_ms)
@@ -192,19 +182,19 @@ static int64_t next_pause_ms(int64_t last_ms, int64_t term_ms, enum job_end how)
 
 static int run_lead(struct cli *cli)
 {
-    enum job_end how = JOB_TOLD;
     int64_t pause_ms = 0;
-    int signal = 0, status;
-    settings(cli);
+    int signal = 0;
+    prepare(cli);
     if (cli->name_count > 1)
         usage_error(cli, "it takes one name: each lock has a leader of its own");
-    job_note_inherited_files();
-    complain_without_waiting();
     cli->resigns = true;
     while (!signal) {
         signals_start(true);
         int64_t start_ms = now_ms();
-        if (!lead_once(cli, &status, &how))
+        enum job_end how = JOB_TOLD;
+        wait_begin(cli);
+        int status = run_under_locks(cli, &how);
+        if (how != JOB_ENDED && how != JOB_RESIGNED)
             return status;
         pause_ms = next_pause_ms(pause_ms, now_ms() - start_ms, how);
         say_next(cli, status, pause_ms);

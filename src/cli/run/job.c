@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Starts the command, signals its process group, and hands the terminal over. It knows nothing
- * about locks.
+ * Starts the command, signals its process group, hands the terminal over. It knows no locks.
  */
 #include "cli/run/run.h"
 
@@ -166,23 +165,19 @@ int job_start(struct job *job, char **argv, int extra)
     return reason;
 }
 
-static void note_status(struct job *job, int status)
-{
-    job->stopped = WIFSTOPPED(status);
-    if (job->stopped)
-        job->stop_signal = WSTOPSIG(status);
-    job->ended = WIFEXITED(status) || WIFSIGNALED(status);
-    job->wait_status = status;
-}
-
 /* As process number 1 we get the orphans of others too, and as a subreaper those of the job. */
 void job_look(struct job *job)
 {
     int status;
     pid_t pid;
     while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED)) > 0)
-        if (pid == job->pid && !job->ended)
-            note_status(job, status);
+        if (pid == job->pid && !job->ended) {
+            job->stopped = WIFSTOPPED(status);
+            if (job->stopped)
+                job->stop_signal = WSTOPSIG(status);
+            job->ended = WIFEXITED(status) || WIFSIGNALED(status);
+            job->wait_status = status;
+        }
 }
 
 bool job_wants_terminal(const struct job *job)

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
  * Looks at the leases of a running job and at its progress, and prints messages about them.
- * supervise.c decides what follows. Only lease_release() waits for the database.
+ * It does not wait for the database. supervise.c decides what follows.
  */
 #include "cli/run/run.h"
 
 #include <stdlib.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 int64_t lease_margin_ms(void)
@@ -29,17 +28,6 @@ static bool has_lapsed(const struct one_lease *one, int64_t deadline_ms, int64_t
     int64_t theirs_ms = (expires_us - one->expires_us) / 1000;
     int64_t ours_ms = deadline_ms - one->deadline_ms;
     return one->expires_us && theirs_ms > asked.ttl_ms && theirs_ms - ours_ms > asked.ttl_ms / 2;
-}
-
-static void note_end(struct one_lease *one, const char *name, int64_t deadline_ms,
-                     int64_t expires_us)
-{
-    if (has_lapsed(one, deadline_ms, expires_us))
-        complain("renew lock '%s': the lease had run out by the database's clock; for a while the "
-                 "job was not protected, but no other client got the lock",
-                 name);
-    one->deadline_ms = deadline_ms;
-    one->expires_us = expires_us;
 }
 
 static void say_jeopardy(const struct lease *lease, const char *name)
@@ -80,8 +68,14 @@ static void look_at(const struct lease *lease, struct one_lease *one, rowlock_lo
     int64_t expires_us = rowlock_lock_expires_us(lock);
     int64_t now = now_ms();
     int64_t left_ms = rowlock_lock_remaining_ms(lock);
-    if (left_ms > 0)
-        note_end(one, name, now + left_ms, expires_us);
+    if (left_ms > 0 && has_lapsed(one, now + left_ms, expires_us))
+        complain("renew lock '%s': the lease had run out by the database's clock; for a while the "
+                 "job was not protected, but no other client got the lock",
+                 name);
+    if (left_ms > 0) {
+        one->deadline_ms = now + left_ms;
+        one->expires_us = expires_us;
+    }
     note_state(lease, one, name, rowlock_lock_state(lock));
 }
 
@@ -101,7 +95,7 @@ void lease_look(struct lease *lease)
     }
     lease->running_out = lease->lost && !lease->gone;
     if (!lease->in_jeopardy && !lease->lost)
-        forget_warning();
+        keep_warning("");
 }
 
 void lease_progress(struct lease *lease)
@@ -130,44 +124,4 @@ void lease_hear(struct lease *lease)
 bool lease_stalled(const struct lease *lease)
 {
     return asked.stall_ms && now_ms() - lease->progress_ms >= asked.stall_ms;
-}
-
-static int lost_after_all(const struct cli *cli, const struct job *job, const rowlock_lock *lock)
-{
-    int status = job->wait_status;
-    bool exited = WIFEXITED(status);
-    complain(
-        "%s '%s': the lock was lost before the job ended (%s %d); another client may have held "
-        "it meanwhile, so check what the job did",
-        cli->command->name, rowlock_lock_name(lock), exited ? "exit status" : "signal",
-        exited ? WEXITSTATUS(status) : WTERMSIG(status));
-    return EXIT_LOST;
-}
-
-/* The lease ran when the release was sent, and the answer was lost. So the job's work was protected
- * to its end, unless an operator broke the lock. */
-static bool may_be_ours(const struct cli *cli, const rowlock_lock *lock, int64_t remaining_ms)
-{
-    if (!last_error(cli).answer_lost || remaining_ms <= 0)
-        return false;
-    complain("release lock '%s': the answer was lost, and another client has the lock now",
-             rowlock_lock_name(lock));
-    return true;
-}
-
-/* Lock by lock, until a release does not reach the database. */
-int lease_release(struct cli *cli, const struct job *job, bool told, int status)
-{
-    for (int i = 0; i < cli->lock_count && !cli->abandon; i++) {
-        int64_t remaining_ms = rowlock_lock_remaining_ms(cli->locks[i]);
-        int result = rowlock_release(cli->locks[i]);
-        if (result == ROWLOCK_LOST && !told && !may_be_ours(cli, cli->locks[i], remaining_ms))
-            status = lost_after_all(cli, job, cli->locks[i]);
-        if (result == ROWLOCK_OK || result == ROWLOCK_LOST)
-            continue;
-        reported(cli, result);
-        complain("release lock '%s': it ends with its lease", rowlock_lock_name(cli->locks[i]));
-        cli->abandon = true;
-    }
-    return status;
 }

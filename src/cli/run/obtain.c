@@ -1,12 +1,140 @@
 /* SPDX-License-Identifier: MIT
  *
  * Acquires locks for `run` and `acquire`: tries, names the holder, waits. If a signal ends it,
- * nothing is left behind. The library decides how to wait.
+ * nothing is left behind. The library decides how to wait. Then tells the job of the locks.
+ *
+ * ROWLOCK_HELD has one entry for each lock of each run around us: "(name:owner:token)". Name and
+ * owner are in hexadecimal digits, so no entry contains another. A token alone is not enough:
+ * another database may have granted it too. So we ask our database for the grant.
  */
 #include "cli/run/run.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+/* ---------------------------------------------------------------- the runs around us */
+
+struct outer {
+    const struct cli *cli;
+    const char *held;
+    bool waits_for_itself;
+    bool takes_over;
+};
+
+/* Our own additions are of no use: `lead` adds a lock in each of its terms. */
+static const char *held_around(void)
+{
+    static bool noted;
+    static char *held;
+    const char *value = noted ? NULL : getenv("ROWLOCK_HELD");
+    if (value)
+        held = must_have(strdup(value));
+    noted = true;
+    return held;
+}
+
+static void put_digits(FILE *file, const char *text)
+{
+    for (; *text; text++)
+        fprintf(file, "%02x", (unsigned char)*text);
+}
+
+/* Without an owner: the beginning of the entries of that name. */
+static void put_entry(FILE *file, const char *name, const char *owner, int64_t token)
+{
+    fputc('(', file);
+    put_digits(file, name);
+    fputc(':', file);
+    if (owner) {
+        put_digits(file, owner);
+        fprintf(file, ":%lld)", (long long)token);
+    }
+}
+
+/* The text after the entry, or after the beginning of one, at or behind at. NULL: there is none. */
+static const char *past_entry(const char *at, const char *name, const char *owner, int64_t token)
+{
+    char *entry;
+    size_t size;
+    FILE *file = open_text(&entry, &size);
+    put_entry(file, name, owner, token);
+    closed_text(file, &entry);
+    const char *found = strstr(at, entry);
+    free(entry);
+    return found ? found + size : NULL;
+}
+
+static int look_at_grant(void *context, const rowlock_grant *grant)
+{
+    struct outer *outer = context;
+    if (grant->remaining_ms < 0 ||
+        !past_entry(outer->held, grant->name, grant->owner, grant->token))
+        return 0;
+    bool together = grant->permits != 0 && grant->permits == asked_permits();
+    outer->takes_over = asked.owner && strcmp(asked.owner, grant->owner) == 0;
+    outer->waits_for_itself = !asked.nonblock && !together;
+    return outer->takes_over || outer->waits_for_itself;
+}
+
+static bool holds(const struct cli *cli, const char *name, const char *owner, int64_t token)
+{
+    rowlock_lock *lock = NULL;
+    bool held = rowlock_lock_attach(cli->db, name, owner, token, &lock) == ROWLOCK_OK &&
+                rowlock_verify(lock) == ROWLOCK_OK;
+    rowlock_lock_close(lock);
+    return held;
+}
+
+/* The rest of an entry: "owner:token)". */
+static bool read_entry(const char *rest, char *owner, size_t size, int64_t *token)
+{
+    size_t digits = strspn(rest, "0123456789abcdef");
+    if (rest[digits] != ':' || digits / 2 >= size)
+        return false;
+    for (size_t i = 0; i < digits / 2; i++) {
+        char byte[] = {rest[2 * i], rest[2 * i + 1], '\0'};
+        owner[i] = (char)strtol(byte, NULL, 16);
+    }
+    owner[digits / 2] = '\0';
+    char *end = NULL;
+    *token = strtoll(rest + digits + 1, &end, 10);
+    return *end == ')';
+}
+
+/* The member that a list reads may lack the row. */
+static int ask_majority(struct outer *outer, const char *name)
+{
+    for (const char *at = outer->held; (at = past_entry(at, name, NULL, 0));) {
+        char owner[256];
+        int64_t token;
+        if (!read_entry(at, owner, sizeof owner, &token) || !holds(outer->cli, name, owner, token))
+            continue;
+        outer->takes_over = asked.owner && strcmp(asked.owner, owner) == 0;
+        outer->waits_for_itself = !asked.nonblock;
+    }
+    return ROWLOCK_OK;
+}
+
+int outer_refuses(const struct cli *cli)
+{
+    struct outer outer = {.cli = cli, .held = held_around()};
+    for (int i = 0; outer.held && i < cli->name_count; i++) {
+        const char *name = cli->arguments[i];
+        if (!past_entry(outer.held, name, NULL, 0))
+            continue;
+        int result = is_quorum(cli) ? ask_majority(&outer, name)
+                                    : rowlock_list(cli->db, name, look_at_grant, &outer);
+        if (result != ROWLOCK_OK || (!outer.takes_over && !outer.waits_for_itself))
+            continue;
+        complain("%s '%s': a run around this command holds it%s", cli->command->name, name,
+                 outer.takes_over ? " and would lose it to the same owner; give another --owner"
+                                  : ", so this wait would never end; give -n, or another name");
+        return EXIT_USAGE;
+    }
+    return EXIT_FINE;
+}
+
+/* ---------------------------------------------------------------- what is in the way */
 
 struct obstacle {
     rowlock_grant holder;
@@ -87,15 +215,6 @@ static int64_t wait_left_ms(const struct cli *cli)
                                            : within(cli->wait_until_ms - now_ms(), 0, INT64_MAX);
 }
 
-/* If connecting has used all of the time, the wait is a try, and its end is that of a wait. */
-static int get_in_time(const struct cli *cli, rowlock_acquire_options *options, size_t *missing)
-{
-    options->wait_ms = wait_left_ms(cli);
-    int result = get(cli, options, missing);
-    bool is_over = options->wait_ms == 0 && asked.wait_ms != 0;
-    return result == ROWLOCK_BUSY && is_over ? ROWLOCK_TIMEOUT : result;
-}
-
 /* Where talkative() says so, a try comes first, so that a message can name the holder. */
 static int acquire(const struct cli *cli, size_t *missing)
 {
@@ -118,7 +237,11 @@ static int acquire(const struct cli *cli, size_t *missing)
         if (wait_left_ms(cli) == 0)
             return busy ? ROWLOCK_TIMEOUT : result;
     }
-    return get_in_time(cli, &options, missing);
+    /* If connecting has used all of the time, the wait is a try, and its end is that of a wait. */
+    options.wait_ms = wait_left_ms(cli);
+    int result = get(cli, &options, missing);
+    bool is_over = options.wait_ms == 0 && asked.wait_ms != 0;
+    return result == ROWLOCK_BUSY && is_over ? ROWLOCK_TIMEOUT : result;
 }
 
 void grant_release(struct cli *cli)
@@ -132,8 +255,7 @@ void grant_release(struct cli *cli)
 
 static int not_acquired(struct cli *cli, int result, size_t missing)
 {
-    rowlock_error error = last_error(cli);
-    int status = status_of_error(result, &error);
+    int status = status_of_error(result, rowlock_db_error(cli->db));
     /* Rivals of the same moment lock the rows for each other: a try that is BUSY is no news. */
     if (result == ROWLOCK_TIMEOUT || (result == ROWLOCK_BUSY && talkative()))
         say_who_holds(cli, missing, "giving up");
@@ -170,21 +292,16 @@ static int open_locks(struct cli *cli)
     return ROWLOCK_OK;
 }
 
-static void say_got(const struct cli *cli)
-{
-    for (int i = 0; i < cli->lock_count; i++)
-        complain("got '%s' with token %lld for %s", rowlock_lock_name(cli->locks[i]),
-                 (long long)rowlock_lock_token(cli->locks[i]), duration_text(asked.ttl_ms).text);
-}
-
 bool grant_get(struct cli *cli, int *result, int *status)
 {
     size_t missing;
-    *result = open_locks(cli);
-    if (*result != ROWLOCK_OK) {
+    *status = outer_refuses(cli);
+    if (*status == EXIT_FINE) {
+        *result = open_locks(cli);
         *status = reported(cli, *result);
-        return false;
     }
+    if (*status != EXIT_FINE)
+        return false;
     signals_cancel(cli->db);
     cli->waiting = true;
     *result = acquire(cli, &missing);
@@ -196,7 +313,53 @@ bool grant_get(struct cli *cli, int *result, int *status)
         *status = signal ? die_later(signal) : not_acquired(cli, *result, missing);
         return false;
     }
-    if (general.verbose)
-        say_got(cli);
+    for (int i = 0; general.verbose && i < cli->lock_count; i++)
+        complain("got '%s' with token %lld for %s", rowlock_lock_name(cli->locks[i]),
+                 (long long)rowlock_lock_token(cli->locks[i]), duration_text(asked.ttl_ms).text);
     return true;
+}
+
+/* ---------------------------------------------------------------- for the job */
+
+char *lines_of_locks(const struct cli *cli, bool tokens)
+{
+    char *text;
+    size_t size;
+    FILE *file = open_text(&text, &size);
+    for (int i = 0; i < cli->lock_count; i++) {
+        fputs(i ? "\n" : "", file);
+        if (tokens)
+            fprintf(file, "%lld", (long long)rowlock_lock_token(cli->locks[i]));
+        else
+            fputs(rowlock_lock_name(cli->locks[i]), file);
+    }
+    return closed_text(file, &text);
+}
+
+static char *held_with_ours(const struct cli *cli)
+{
+    char *text;
+    size_t size;
+    FILE *file = open_text(&text, &size);
+    fputs(held_around() ? held_around() : "", file);
+    for (int i = 0; i < cli->lock_count; i++)
+        put_entry(file, rowlock_lock_name(cli->locks[i]), rowlock_lock_owner(cli->locks[i]),
+                  rowlock_lock_token(cli->locks[i]));
+    return closed_text(file, &text);
+}
+
+void set_environment(const struct cli *cli)
+{
+    int64_t end_us = INT64_MAX;
+    for (int i = 0; i < cli->lock_count; i++)
+        end_us = at_most(rowlock_lock_expires_us(cli->locks[i]), end_us);
+    set_and_free("ROWLOCK_NAME", lines_of_locks(cli, false));
+    set_and_free("ROWLOCK_TOKEN", lines_of_locks(cli, true));
+    set_and_free("ROWLOCK_OWNER", new_text("%s", rowlock_lock_owner(cli->locks[0])));
+    set_and_free("ROWLOCK_EXPIRES_AT",
+                 new_text("%lld.%06d", (long long)(end_us / 1000000), (int)(end_us % 1000000)));
+    if (asked.every_ms)
+        set_and_free("ROWLOCK_PERIOD", new_text("%s", asked.once));
+    period_restore_zone();
+    set_and_free("ROWLOCK_HELD", held_with_ours(cli));
 }

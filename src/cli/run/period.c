@@ -85,7 +85,6 @@ void period_restore_zone(void)
     has_zone = false;
 }
 
-/* "02:00" */
 static bool parse_time(const char *text, int64_t *out)
 {
     static const char digits[] = "0123456789";
@@ -190,16 +189,11 @@ static int64_t start_ms(int64_t now_ms)
 
 const char *period_key(const struct cli *cli)
 {
-    static char key[48];
-    char fraction[8] = "";
+    static struct text key;
     /* The database's clock, when it granted or renewed the lease. */
     int64_t ms = start_ms(rowlock_lock_expires_us(cli->locks[0]) / 1000 - asked.ttl_ms);
-    time_t seconds = (time_t)(floor_to(ms, 1000) / 1000);
-    struct tm parts;
-    size_t length =
-        gmtime_r(&seconds, &parts) ? strftime(key, sizeof key, "%Y-%m-%dT%H:%M:%S", &parts) : 0;
-    if (ms % 1000)
-        snprintf(fraction, sizeof fraction, ".%03d", (int)(ms - floor_to(ms, 1000)));
-    snprintf(key + length, sizeof key - length, "%sZ", fraction);
-    return key;
+    key = time_text(ms * 1000);
+    /* To the second, or to the millisecond. */
+    memcpy(key.text + (ms % 1000 ? 23 : 19), "Z", 2);
+    return key.text;
 }

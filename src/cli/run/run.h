@@ -16,28 +16,12 @@
 /* The bound of durations. */
 #define LEAP_YEAR_MS (366 * DAY_MS)
 
-/* The options of run, and of lead, acquire and wait, which have some of them. Those that are 0 or
- * NULL were not given. */
+/* The options of run. lead, acquire and wait have some of them. 0 or NULL: it was not given. */
 extern struct asked {
-    bool nonblock;
-    int64_t wait_ms;
-    int64_t conflict_status;
-    bool shared;
-    int64_t permits;
-    bool unfair;
-    int64_t ttl_ms;
-    const char *owner;
-    const char *note;
-    int64_t min_hold_ms;
-    int64_t max_hold_ms;
-    int64_t stall_ms;
-    int64_t grace_ms;
-    const char *once;
-    int64_t every_ms;
-    const char *at;
-    const char *timezone;
-    int64_t retry_after_ms;
-    const char *metrics;
+    bool nonblock, shared, unfair;
+    int64_t wait_ms, conflict_status, permits;
+    int64_t ttl_ms, min_hold_ms, max_hold_ms, stall_ms, grace_ms, every_ms, retry_after_ms;
+    const char *owner, *note, *once, *at, *timezone, *metrics;
 } asked;
 
 extern const struct option_row asked_options[];
@@ -46,17 +30,15 @@ extern const struct option_row asked_options[];
 int32_t asked_permits(void);
 
 /* wait_settings() checks -n and -w, and fills in defaults. grant_settings() does the same for the
- * options of the grant too. */
+ * options of the grant too. With wait_begin() --wait begins again. */
 void wait_settings(struct cli *cli);
 void grant_settings(struct cli *cli);
-
-/* --wait begins. */
 void wait_begin(struct cli *cli);
 
 /* The status, or what -E says instead of EXIT_NOT_ACQUIRED. */
 int conflict_status(int status);
 
-/* ---------------------------------------------------------------- the runs around us (outer.c) */
+/* ---------------------------------------------------------------- the locks (obtain.c) */
 
 /* Refuses a name that a run around this command holds: the command would wait for itself, or take
  * the lock over with the same owner.
@@ -71,10 +53,8 @@ void set_environment(const struct cli *cli);
 /* The names of the locks that are held, or their tokens, one a line. Free it. Never NULL. */
 char *lines_of_locks(const struct cli *cli, bool tokens);
 
-/* ---------------------------------------------------------------- the grant (obtain.c) */
-
-/* Opens cli->locks on the names and acquires them, all or none. A signal ends the wait. When it
- * returns, signals are kept (signals.h).
+/* Opens cli->locks on the names and acquires them, all or none, unless outer_refuses() one. A
+ * signal ends the wait. When it returns, signals are kept (signals.c).
  *   - True: all are held.
  *   - False: none is held. A message has been printed. *status gets the exit status (-E may make
  *     it 0), and *result the library's result. */
@@ -83,33 +63,27 @@ bool grant_get(struct cli *cli, int *result, int *status);
 /* Releases locks under which nothing was run. */
 void grant_release(struct cli *cli);
 
-/* ---------------------------------------------------------------- periods (period.c) */
+/* ------------------------------------------------ periods, keys of --once (period.c, claim.c) */
 
-/* Checks --every, --at and --timezone. Call it before there is a second thread: it sets TZ for this
- * process. */
+/* Checks --every, --at and --timezone. It sets TZ: call it before there is a second thread. */
 void period_settings(struct cli *cli);
 
-/* The key of the longest kind: "2026-11-22T02:00:00.500Z" */
-#define PERIOD_KEY_LONGEST "2026-11-22T02:00:00.500Z"
-
 /* The start of the period in which the locks were granted, in UTC, by the database's clock. So all
- * hosts agree on it. */
+ * hosts agree on it. This is a key of the longest kind. */
+#define PERIOD_KEY_LONGEST "2026-11-22T02:00:00.500Z"
 const char *period_key(const struct cli *cli);
 
 /* The job gets TZ as we got it. */
 void period_restore_zone(void);
 
-/* ---------------------------------------------------------------- keys of --once (claim.c) */
-
 /* A key of --once, or of a period of --every, is claimed under the locks before the job starts. If
  * the job ends with 0, the key is completed, else it is given back. */
 
-/* Every lock, and every list of locks, has separate keys. Returns the key in the database,
- * "7:nightly:KEY" or "1+1:a:b:KEY". Free it. Never NULL. */
+/* Every lock, and every list of locks, has separate keys. once_key() returns the key in the
+ * database, "7:nightly:KEY" or "1+1:a:b:KEY". Free it. Never NULL. once_names() is the reverse:
+ * the names, as a message shows them. Free them. *key gets where the key begins. NULL: a program
+ * that uses the library has claimed this key. */
 char *once_key(char *const *names, int count, const char *key);
-
-/* The reverse: the names, as a message shows them. Free them. *key gets where the key begins. NULL:
- * a program that uses the library has claimed this key. */
 char *once_names(const char *stored, const char **key);
 
 /* Is this the name whose token the claim has? It is the first. */
@@ -122,23 +96,13 @@ void once_settings(const struct cli *cli);
  * been printed, and *status gets the exit status. */
 bool once_claim(struct cli *cli, int *status);
 
-/* The job has ended with 0. Returns the exit status: 0 if that could be recorded. */
+/* The job has ended with 0, or it has failed and --retry-after begins. once_complete() returns the
+ * exit status: 0 if that could be recorded. */
 int once_complete(struct cli *cli);
-
-/* The job has failed. --retry-after begins. */
 void once_failed(struct cli *cli);
 
 /* Is it the key of a run that has failed, with --retry-after? A running one has a token. */
 bool once_has_failed(const rowlock_once_record *record);
-
-/* ---------------------------------------------------------------- run --metrics (metrics_run.c) */
-
-/* The run begins, and waits for its locks. */
-void metrics_run_begins(const struct cli *cli);
-
-/* The run has ended. start_ms: of the grant. lost: the locks were lost, or the job was ended for
- * that. Without --metrics it does nothing. A failure is told, and changes nothing. */
-void metrics_run_ends(const struct cli *cli, int64_t start_ms, int status, bool lost);
 
 /* ---------------------------------------------------------------- the process (job.c) */
 
@@ -148,9 +112,7 @@ struct job {
     pid_t pid;
     /* -1: none. */
     int terminal;
-    bool has_terminal;
-    bool ended;
-    bool stopped;
+    bool has_terminal, ended, stopped;
     int stop_signal;
     /* Once it has ended. */
     int wait_status;
@@ -175,10 +137,9 @@ void job_signal(const struct job *job, int signal);
 /* Is a process of the group left? Ask soon after the command ended. */
 bool job_group_lives(const struct job *job);
 
-/* Was it stopped in the background because it asked for the terminal, and is that ours now? */
+/* Was it stopped in the background because it asked for the terminal, and is that ours now? The
+ * others give the terminal to the job if we have it, and take it back if the job has it. */
 bool job_wants_terminal(const struct job *job);
-
-/* Gives the terminal to the job if we are in its foreground. Takes it back if the job is. */
 void job_give_terminal(struct job *job);
 void job_take_terminal(struct job *job);
 
@@ -218,10 +179,9 @@ struct lease {
     int progress_fd;
 };
 
-/* Begins to follow the locks that were just acquired. progress_fd may be -1. */
+/* lease_begin() begins to follow the locks that were just acquired. progress_fd may be -1.
+ * lease_look() asks the library, and prints what has become worse or better. */
 void lease_begin(struct lease *lease, struct cli *cli, int progress_fd);
-
-/* Asks the library, and prints what has become worse or better. */
 void lease_look(struct lease *lease);
 
 /* lease_hear() passes on the job's progress. lease_progress() reports progress for it. */
@@ -233,10 +193,6 @@ bool lease_stalled(const struct lease *lease);
 
 /* The job must be dead this long before the lease ends. */
 int64_t lease_margin_ms(void);
-
-/* Releases the locks after the job. told: it was told to end, so a loss is known. status: so far.
- * Returns the exit status. Sets cli->abandon if the database cannot be reached. */
-int lease_release(struct cli *cli, const struct job *job, bool told, int status);
 
 /* ---------------------------------------------------------------- the whole */
 
@@ -250,9 +206,12 @@ enum job_end {
 };
 
 /* supervise.c: runs the command, ends it if its locks are lost, and releases the locks.
- *   - start_ms: of the grant.
- *   - progress: the pipe of --stall, or -1.
- * Returns the exit status. */
+ * start_ms: of the grant. progress: the pipe of --stall, or -1. Returns the exit status. */
 int supervise(struct cli *cli, int64_t start_ms, const int progress[2], enum job_end *how);
+
+/* print/metrics.c: the run has ended. start_ms: of the grant. lost: the locks were lost, or the
+ * job was ended for that. Without --metrics it does nothing. A failure is told, and changes
+ * nothing. */
+void metrics_run_ends(const struct cli *cli, int64_t start_ms, int status, bool lost);
 
 #endif

@@ -78,24 +78,21 @@ static void note_originals(void)
     sigaction(SIGCHLD, NULL, &original_child);
 }
 
-/* Ending signals get the handler as far as takes() says, else what they had at the start. */
-static void set_handlers(bool (*takes)(size_t i))
-{
-    struct sigaction action = {.sa_handler = on_signal};
-    sigemptyset(&action.sa_mask);
-    for (size_t i = 0; i < COUNT(ending); i++)
-        sigaction(ending[i], takes(i) ? &action : &original_ending[i], NULL);
-    pthread_sigmask(SIG_SETMASK, &original_mask, NULL);
-}
-
 static bool is_not_ignored(size_t i)
 {
     return original_ending[i].sa_handler != SIG_IGN;
 }
 
-static bool is_to_resign(size_t i)
+/* All ending signals get the handler, or only the one to resign. Others are as at the start. */
+static void set_handlers(bool all)
 {
-    return ending[i] == SIGUSR1 && can_resign;
+    struct sigaction action = {.sa_handler = on_signal};
+    sigemptyset(&action.sa_mask);
+    for (size_t i = 0; i < COUNT(ending); i++) {
+        bool takes = all ? is_not_ignored(i) : ending[i] == SIGUSR1 && can_resign;
+        sigaction(ending[i], takes ? &action : &original_ending[i], NULL);
+    }
+    pthread_sigmask(SIG_SETMASK, &original_mask, NULL);
 }
 
 void signals_cancel(rowlock_db *db)
@@ -103,7 +100,7 @@ void signals_cancel(rowlock_db *db)
     note_originals();
     waiting_db = db;
     caught = 0;
-    set_handlers(is_not_ignored);
+    set_handlers(true);
 }
 
 void signals_start(bool resign)
@@ -111,7 +108,7 @@ void signals_start(bool resign)
     note_originals();
     can_resign = resign;
     sigaction(SIGCHLD, &original_child, NULL);
-    set_handlers(is_to_resign);
+    set_handlers(false);
 }
 
 /* A blocked signal is kept even if it is ignored, so ignored signals are left out. */

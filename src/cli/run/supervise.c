@@ -14,7 +14,6 @@
 
 #define NO_END INT64_MAX
 
-/* Why the job was told to end. */
 enum reason { NO_REASON, LEASE_LOST, LEASE_ENDING, HELD_TOO_LONG, STALLED, RESIGNED };
 
 struct watch {
@@ -32,7 +31,6 @@ struct watch {
     /* The job was told to end: for that reason, or by a stop from outside. */
     bool told;
     int64_t told_ms;
-    /* SIGKILL has been sent too. */
     bool killed;
     /* The last ending signal that was for the job, or the first that is for this process too. */
     int passed_on;
@@ -215,8 +213,7 @@ static void watch_rest_of_group(struct watch *watch)
     }
 }
 
-/* --min-hold: the job has ended, but the lock stays. We report the progress now. Returns a signal
- * that ended this, or 0. */
+/* --min-hold: the lock stays after the job. We report the progress now. Returns a signal, or 0. */
 static int hold_on(struct watch *watch)
 {
     while (!watch->told && now_ms() < watch->hold_until_ms) {
@@ -246,9 +243,51 @@ static void share_keyboard_signal(const struct watch *watch, bool had_terminal)
         kill(0, WTERMSIG(status));
 }
 
+static int lost_after_all(const struct watch *watch, const rowlock_lock *lock)
+{
+    int status = watch->job.wait_status;
+    bool exited = WIFEXITED(status);
+    complain(
+        "%s '%s': the lock was lost before the job ended (%s %d); another client may have held "
+        "it meanwhile, so check what the job did",
+        watch->cli->command->name, rowlock_lock_name(lock), exited ? "exit status" : "signal",
+        exited ? WEXITSTATUS(status) : WTERMSIG(status));
+    return EXIT_LOST;
+}
+
+/* The lease ran when the release was sent, and the answer was lost. So the job's work was protected
+ * to its end, unless an operator broke the lock. */
+static bool may_be_ours(const struct cli *cli, const rowlock_lock *lock, int64_t remaining_ms)
+{
+    if (!rowlock_db_error(cli->db)->answer_lost || remaining_ms <= 0)
+        return false;
+    complain("release lock '%s': the answer was lost, and another client has the lock now",
+             rowlock_lock_name(lock));
+    return true;
+}
+
+/* Lock by lock, until a release does not reach the database. Returns the exit status. */
+static int release(struct watch *watch, int status)
+{
+    struct cli *cli = watch->cli;
+    /* Then a loss is known. */
+    bool told = watch->reason != NO_REASON;
+    for (int i = 0; i < cli->lock_count && !cli->abandon; i++) {
+        int64_t remaining_ms = rowlock_lock_remaining_ms(cli->locks[i]);
+        int result = rowlock_release(cli->locks[i]);
+        if (result == ROWLOCK_LOST && !told && !may_be_ours(cli, cli->locks[i], remaining_ms))
+            status = lost_after_all(watch, cli->locks[i]);
+        if (result == ROWLOCK_OK || result == ROWLOCK_LOST)
+            continue;
+        reported(cli, result);
+        complain("release lock '%s': it ends with its lease", rowlock_lock_name(cli->locks[i]));
+        cli->abandon = true;
+    }
+    return status;
+}
+
 /* A lock that cannot be released ends with its lease. The job's work was protected to its end,
- * so its status stands. A keeper that does not reach the database is not closed: that could
- * take long. */
+ * so its status stands. Closing a keeper that does not reach the database could take long. */
 static int give_back(struct watch *watch, int status)
 {
     struct cli *cli = watch->cli;
@@ -265,13 +304,12 @@ static int give_back(struct watch *watch, int status)
         cli->abandon = true;
         return status;
     }
-    status = lease_release(cli, &watch->job, watch->reason != NO_REASON, status);
+    status = release(watch, status);
     cli->abandon = cli->abandon || unheard;
     return status;
 }
 
-/* A database that does not answer is not asked. The next run has a greater token and takes the
- * claim over. */
+/* A database that does not answer is not asked. The next run's token takes the claim over. */
 static int settle_once(struct watch *watch, int status)
 {
     if (status == EXIT_FINE && watch->reason == NO_REASON)
@@ -288,8 +326,7 @@ static int finish(struct watch *watch)
     bool had_terminal = watch->job.has_terminal;
     int status = job_exit_status(&watch->job);
     job_take_terminal(&watch->job);
-    /* The signal that ended the job ends us too: a shell stops its script for a signal, not for a
-     * status. */
+    /* The job's signal ends us too: a shell stops its script for a signal, not for a status. */
     if (WIFSIGNALED(watch->job.wait_status))
         status = die_later(WTERMSIG(watch->job.wait_status));
     status = settle_once(watch, status);
