@@ -744,88 +744,6 @@ static void under_isolations(unsigned seed)
     }
 }
 
-/* ---- a holder that dies, a holder that stands still */
-
-enum { VICTIM_MS = 300, WOKEN = 42 };
-
-/* It stops when it has the lock. Then it is killed, or woken when another has had the lock. */
-static int hold_and_stop(void *argument)
-{
-    int64_t *expires = argument;
-    child_of_load();
-    OWNED(db) rowlock_db *db = must_open(load->url);
-    OWNED(lock) rowlock_lock *lock = must_lock(db, "victim");
-    if (wait_lock(lock, VICTIM_MS, CALM_MS) == ROWLOCK_OK)
-        *expires = rowlock_lock_expires_us(lock);
-    raise(SIGSTOP);
-    int result = rowlock_renew(lock, 0);
-    if (result != ROWLOCK_LOST)
-        tap_note("the sleeper was told %s", rowlock_result_name(result));
-    result = result == ROWLOCK_LOST ? rowlock_release(lock) : ROWLOCK_OK;
-    return result == ROWLOCK_LOST ? WOKEN : 1;
-}
-
-static pid_t start_victim(int64_t *expires)
-{
-    int status = 0;
-    *expires = 0;
-    pid_t child = child_start(hold_and_stop, expires);
-    waitpid(child, &status, WUNTRACED);
-    tap_ok(WIFSTOPPED(status) && *expires > 0, "a process holds a lock");
-    return child;
-}
-
-/* Looks again and again, so that a grant before its time would be noticed. The process ends with
- * the lock in hand: its row shows when it was granted. */
-static int take_over(void *argument)
-{
-    rowlock_db *db = must_open(load->url);
-    rowlock_lock *lock = must_lock(db, "victim");
-    int result = ROWLOCK_BUSY;
-    for (int64_t began = clock_ms();
-         result == ROWLOCK_BUSY && clock_ms() < began + slow_ms(LOAD_GIVE_UP_MS); sleep_ms(2))
-        result = try_lock(lock, VICTIM_MS);
-    if (result != ROWLOCK_OK)
-        tap_note("taking over: %s", why(db));
-    return result == ROWLOCK_OK ? 0 : 1;
-}
-
-static int64_t granted_us(void)
-{
-    int64_t token = 0, when = 0;
-    OWNED(db) rowlock_db *db = must_open(load->url);
-    if (rowlock_last_grant(db, "victim", &token, &when) != ROWLOCK_OK)
-        when = 0;
-    return when;
-}
-
-/* Another process takes over from the victim. Returns when, by the database's clock. */
-static int64_t succeed(int64_t expires)
-{
-    tap_is_int(child_join(child_start(take_over, NULL)), 0, "another one gets the lock");
-    int64_t granted = granted_us();
-    tap_ok(granted >= expires, "not before the lease has ended");
-    tap_note("%lld ms after it", (long long)(granted - expires) / 1000);
-    return granted;
-}
-
-static void killed_holder(int64_t *expires)
-{
-    pid_t child = start_victim(expires);
-    kill(child, SIGKILL);
-    tap_is_int(child_join(child), 256 + SIGKILL, "and is killed");
-    succeed(*expires);
-}
-
-static void stopped_holder(int64_t *expires)
-{
-    pid_t child = start_victim(expires);
-    int64_t granted = succeed(*expires);
-    kill(child, SIGCONT);
-    tap_is_int(child_join(child), WOKEN, "when a stopped holder goes on it finds itself LOST");
-    tap_is_int(granted_us(), granted, "and has changed nothing");
-}
-
 /* ---- a pool */
 
 static int left(const char *table)
@@ -873,7 +791,6 @@ static void make_totals(const struct raw *raw, const char *url)
 static int run(const struct raw *raw, const char *url)
 {
     const char *tmp = getenv("TMPDIR");
-    int64_t *expires = load_memory(sizeof *expires);
     unsigned seed = load_seed();
     must_install(url);
     history_open(tmp ? tmp : "/tmp");
@@ -890,8 +807,6 @@ static int run(const struct raw *raw, const char *url)
     run_load(&many, seed);
     run_load(&adopted, seed);
     under_isolations(seed);
-    killed_holder(expires);
-    stopped_holder(expires);
     run_load(&threads, seed);
     run_load(&cleaned, seed);
     on_a_pool(seed);
