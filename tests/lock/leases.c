@@ -2,6 +2,7 @@
  *
  * Renewal, lapsed and lost leases, grants attached to, and who may do what to them: owner and token,
  * no other client. Waiting for a lease to end is in waiting.c. */
+#include "crowd.h"
 #include "scene.h"
 
 enum { LAPSE_MS = 100 };
@@ -30,13 +31,6 @@ static void renewed_in_time(const struct contract *c)
     is_result(db, rowlock_renew(lock, -1), ROWLOCK_EINVAL, "a negative ttl is refused");
 }
 
-static int64_t real_us(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return now.tv_sec * INT64_C(1000000) + now.tv_nsec / 1000;
-}
-
 static int64_t larger(int64_t a, int64_t b)
 {
     return a > b ? a : b;
@@ -47,8 +41,8 @@ static int64_t larger(int64_t a, int64_t b)
 static int64_t most_above(const rowlock_lock *lock)
 {
     int64_t most_us = INT64_MIN;
-    int64_t now_us = real_us();
-    for (int64_t until_us = now_us + 1500; now_us < until_us; now_us = real_us()) {
+    int64_t now_us = wall_clock_us();
+    for (int64_t until_us = now_us + 1500; now_us < until_us; now_us = wall_clock_us()) {
         int64_t left_us = rowlock_lock_expires_us(lock) - now_us;
         most_us = larger(most_us, rowlock_lock_remaining_ms(lock) * 1000 - left_us);
     }

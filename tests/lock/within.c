@@ -57,11 +57,7 @@ static void inside_run(const struct inside *in, const char *sql)
 
 static void begin(const struct inside *in)
 {
-    const struct contract *c = in->s.c;
-    if (is_mysql(c))
-        raw_run(c->raw, in->s.session, "SET TRANSACTION ISOLATION LEVEL %s", in->sort->isolation);
-    raw_run(c->raw, in->s.session, "BEGIN %s%s", is_postgres(c) ? "ISOLATION LEVEL " : "",
-            is_mysql(c) ? "" : in->sort->isolation);
+    begin_at(in->s.c, in->s.session, in->sort->isolation);
 }
 
 static bool try_to_run(const struct inside *in, const char *sql)
