@@ -46,14 +46,6 @@ static int keep(rowlock_lock *lock, rowlock_keeper *keeper, struct told *told)
     return rowlock_acquire(lock, &options);
 }
 
-static rowlock_stats stats_of(rowlock_db *db)
-{
-    rowlock_stats stats = ROWLOCK_STATS_INIT;
-    if (rowlock_db_stats(db, &stats) != ROWLOCK_OK)
-        tap_ok(false, "the counters are read");
-    return stats;
-}
-
 static bool renewed_beyond(rowlock_db *db, const char *name, int64_t renewals)
 {
     return EVENTUALLY(grant_of(db, name).renewals > renewals);

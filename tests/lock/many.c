@@ -101,7 +101,6 @@ static void all_or_nothing(const struct contract *c, int permits)
 {
     struct bunch b;
     struct guest rival;
-    rowlock_grant holder = ROWLOCK_GRANT_INIT;
     bunch_open(&b, c, c->url);
     b.how.permits = permits;
     takes(&b, ROWLOCK_OK, "several locks that are free");
@@ -118,11 +117,10 @@ static void all_or_nothing(const struct contract *c, int permits)
         is_told(&b, ROWLOCK_BUSY, i, "then none is to be had");
         holds(&b, 0);
         stand(c, 1, 0, "nothing is ours");
-        tap_is_int(rowlock_lock_holder(b.locks[i], &holder), ROWLOCK_OK, "the holder of that one");
-        tap_is_int(holder.token, rowlock_lock_token(rival.lock), "is told");
+        tap_is_int(holder_of(b.locks[i]).token, rowlock_lock_token(rival.lock),
+                   "the holder of that one is told");
         if (i + 1 < COUNT)
-            tap_is_int(rowlock_lock_holder(b.locks[i + 1], &holder), ROWLOCK_NONE,
-                       "of others, which were never met, none is");
+            tap_is_int(holder_of(b.locks[i + 1]).token, 0, "of others, which were never met, none");
         b.how.wait_ms = 30;
         is_told(&b, ROWLOCK_TIMEOUT, i, "nor is waiting of use");
         stand(c, 1, 0, "nothing is left of the wait");

@@ -64,12 +64,10 @@ static void are_all_different(const struct contract *c, const char *const *names
     }
     tap_is_int(granted, count, "%s: each is a lock of its own", what);
     for (int i = 0; i < count; i++) {
-        rowlock_grant holder = ROWLOCK_GRANT_INIT;
         OWNED(lock) rowlock_lock *rival = must_lock(db, names[i]);
         bool same = try_lock(rival, TTL_MS) == ROWLOCK_BUSY &&
-                    rowlock_lock_holder(rival, &holder) == ROWLOCK_OK &&
-                    strcmp(holder.name, names[i]) == 0 &&
-                    holder.token == rowlock_lock_token(locks[i]);
+                    strcmp(holder_of(rival).name, names[i]) == 0 &&
+                    holder_of(rival).token == rowlock_lock_token(locks[i]);
         if (!same)
             tap_note("not met as itself: %d", i);
         met += same;

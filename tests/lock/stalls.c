@@ -56,7 +56,6 @@ static void stalled_grant(const struct contract *c, const char *url)
     OWNED(lock)
     rowlock_lock *stalled = must_lock(slow, "stalled"), *same = must_lock(quick, "stalled");
     OWNED(lock) rowlock_lock *other = must_lock(quick, "another");
-    rowlock_grant holder = ROWLOCK_GRANT_INIT;
     OWNED(session) void *gate = c->raw->open(c->url);
     int64_t token = 0;
     /* The first grant of a name ever, one where its counter is there, one over an expired row. */
@@ -68,7 +67,7 @@ static void stalled_grant(const struct contract *c, const char *url)
         tap_ok(somebody_waits(c), "a grant waits before its gate");
         is_result(quick, prompt_try(same, "a try beside a stalled grant"), ROWLOCK_BUSY,
                   "a grant %s stalls: others are told BUSY", kinds[i]);
-        tap_is_int(rowlock_lock_holder(same, &holder), ROWLOCK_NONE, "and no holder can be named");
+        tap_is_int(holder_of(same).token, 0, "and no holder can be named");
         is_result(quick, prompt_try(other, "another name"), ROWLOCK_OK, "other names are granted");
         is_result(quick, rowlock_release(other), ROWLOCK_OK, "and released");
         tap_ok(!helper_ended(helper), "it did stall");
@@ -77,8 +76,8 @@ static void stalled_grant(const struct contract *c, const char *url)
         tap_ok(rowlock_lock_token(stalled) > token, "its token is higher than the one before");
         token = rowlock_lock_token(stalled);
         is_result(quick, try_lock(same, TTL_MS), ROWLOCK_BUSY, "others are told BUSY");
-        tap_is_int(rowlock_lock_holder(same, &holder), ROWLOCK_OK, "and the holder");
-        tap_is_int(holder.token, token, "by the token that was drawn early");
+        tap_is_int(holder_of(same).token, token,
+                   "and the holder by the token that was drawn early");
         is_result(slow, rowlock_release(stalled), ROWLOCK_OK, "it is released");
         is_result(quick, try_lock(same, TTL_MS), ROWLOCK_OK, "the next grant");
         tap_ok(rowlock_lock_token(same) > token, "has a higher token");
@@ -190,7 +189,6 @@ static void paused_writer(const struct contract *c, const char *url)
     OWNED(db) rowlock_db *one = must_open(url), *two = must_open(url);
     OWNED(lock) rowlock_lock *held = must_lock(one, "held"), *wanted = must_lock(two, "held");
     OWNED(lock) rowlock_lock *free_one = must_lock(two, "free");
-    rowlock_grant holder = ROWLOCK_GRANT_INIT;
     struct writer writer = {.c = c, .url = url};
     is_result(one, try_lock(held, TTL_MS), ROWLOCK_OK, "a lock is held");
     is_result(two, try_lock(wanted, TTL_MS), ROWLOCK_BUSY, "which another client is told");
@@ -202,8 +200,7 @@ static void paused_writer(const struct contract *c, const char *url)
         sleep_ms(1);
     is_result(two, prompt_try(wanted, "a try for a held lock beside a slow writer"), ROWLOCK_BUSY,
               "a held lock is BUSY while somebody writes to the file");
-    tap_is_int(rowlock_lock_holder(wanted, &holder), ROWLOCK_OK, "and its holder is told");
-    tap_is_int(holder.token, token, "by its token");
+    tap_is_int(holder_of(wanted).token, token, "and its holder is told");
     is_result(two, prompt_try(wanted, "a second try beside a slow writer"), ROWLOCK_BUSY,
               "and it is BUSY the next time");
     is_result(one, rowlock_verify(held), ROWLOCK_OK, "verifying does not wait either");

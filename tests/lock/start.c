@@ -147,9 +147,8 @@ static void belongs_to_it(const struct contract *c)
     g.how.wait_ms = 0;
     is_result(g.db, begin(&g), ROWLOCK_OK, "a try that is started");
     is_result(g.db, finish(&g), ROWLOCK_BUSY, "may be busy");
-    rowlock_grant met = ROWLOCK_GRANT_INIT;
-    tap_is_int(rowlock_lock_holder(g.lock, &met), ROWLOCK_OK, "and it is known");
-    tap_is_int(met.token, rowlock_lock_token(holder.lock), "by its holder");
+    tap_is_int(holder_of(g.lock).token, rowlock_lock_token(holder.lock),
+               "by a holder that is known");
 }
 
 static void closed_meanwhile(const struct contract *c, bool lock_first)
@@ -175,7 +174,6 @@ static void closed_meanwhile(const struct contract *c, bool lock_first)
 static void options_are_copied(const struct contract *c)
 {
     CLOSED_BY(guest_close) struct guest holder, g;
-    rowlock_grant met = ROWLOCK_GRANT_INIT;
     char note[30] = "a note that is copied";
     guests_open(c, "copied", 0, &holder, &g, NULL);
     guest_tries(&holder, ROWLOCK_OK, "a lock is held");
@@ -187,8 +185,8 @@ static void options_are_copied(const struct contract *c)
     guest_releases(&holder, ROWLOCK_OK, "it is released");
     is_result(g.db, finish(&g), ROWLOCK_OK, "and granted");
     guest_tries(&holder, ROWLOCK_BUSY, "which others meet");
-    tap_is_int(rowlock_lock_holder(holder.lock, &met), ROWLOCK_OK, "has");
-    tap_is_str(met.note, "a note that is copied", "the note that it was started with");
+    tap_is_str(holder_of(holder.lock).note, "a note that is copied",
+               "with the note that it was started with");
 }
 
 void contract_start(const struct contract *c)

@@ -7,13 +7,6 @@
 
 enum { TTL_MS = 60000 };
 
-static rowlock_stats stats_of(rowlock_db *db)
-{
-    rowlock_stats stats = ROWLOCK_STATS_INIT;
-    tap_is_int(rowlock_db_stats(db, &stats), ROWLOCK_OK, "the counters are read");
-    return stats;
-}
-
 /* How much has been counted between two looks. */
 struct counted {
     int tries, granted, busy, waits, renewals, lapsed, lost, resent, reconnects;
