@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
  * Shared locks, many readers or one writer, and what shared and counted locks have in common: leases,
- * keepers, guards, transactions, and what operators see. Counting is in counted.c. */
+ * guards, transactions, and what operators see. Counting is in counted.c, a keeper of them in keeper.c. */
 #include "scene.h"
 
 #include "crowd.h"
 
-enum { READERS = 3, THREE = 3, LEASE_MS = 9000, LONGEST_MS = 60000 };
+enum { READERS = 3, THREE = 3, LONGEST_MS = 60000 };
 
 static const int kinds[] = {ROWLOCK_SHARED, THREE};
 
@@ -209,68 +209,12 @@ static int take_grant(void *context, const rowlock_grant *grant)
     return 1;
 }
 
-static void list_all(rowlock_db *db, const char *name, rowlock_grant *grants)
-{
-    for (int i = 0; i < READERS; i++)
-        grants[i] = (rowlock_grant)ROWLOCK_GRANT_INIT;
-    is_result(db, rowlock_list(db, name, take_grant, grants), ROWLOCK_OK, "%s is listed", name);
-}
-
-/* Two of a kind: both are renewed. The kinds wait for their heartbeats side by side. */
-struct kept {
-    const struct contract *c;
-    int permits;
-};
-
-static int kept(void *argument)
-{
-    const struct kept *k = argument;
-    const struct contract *c = k->c;
-    int permits = k->permits;
-    char name[20];
-    struct guest readers[2], writer;
-    OWNED(keeper) rowlock_keeper *keeper = NULL;
-    rowlock_grant grants[READERS];
-    if (open_keeper_at(c->url, NULL, &keeper, NULL) != ROWLOCK_OK)
-        raw_failed("keeper", "cannot be opened");
-    snprintf(name, sizeof name, "kept %s", kind_name(permits));
-    guest_open(&readers[0], c, name, permits);
-    guest_open(&readers[1], c, name, permits);
-    guest_open(&writer, c, name, 0);
-    for (int i = 0; i < 2; i++) {
-        readers[i].how.keeper = keeper;
-        readers[i].how.ttl_ms = slow_ms(LEASE_MS);
-    }
-    guest_tries(&readers[0], ROWLOCK_OK, "a lease is kept");
-    guest_tries(&readers[1], ROWLOCK_OK, "another is kept beside it");
-    list_all(writer.db, name, grants);
-    int64_t before[2] = {grants[0].renewals, grants[1].renewals};
-    int64_t until = clock_ms() + slow_ms(60000);
-    do {
-        sleep_ms(20);
-        list_all(writer.db, name, grants);
-    } while ((grants[0].renewals <= before[0] || grants[1].renewals <= before[1]) &&
-             clock_ms() < until);
-    for (int i = 0; i < 2; i++) {
-        tap_ok(grants[i].renewals > before[i] && grants[i].remaining_ms > 0, "%s: it is renewed",
-               kind_name(permits));
-        tap_is_int(grants[i].token, rowlock_lock_token(readers[i].lock), "each for itself");
-        tap_is_int(rowlock_lock_state(readers[i].lock), ROWLOCK_STATE_HELD, "as its holder knows");
-    }
-    guest_tries(&writer, ROWLOCK_BUSY, "a writer is kept out");
-    guests_close_all(readers, 2);
-    guest_tries(&writer, ROWLOCK_OK, "until they are released");
-    is_result(writer.db, rowlock_renew(writer.lock, 0), ROWLOCK_OK, "(renewed)");
-    guest_close(&writer);
-    return 0;
-}
-
 /* ---- operators and others */
 
 static void administered(const struct contract *c, int permits)
 {
     struct guest readers[READERS];
-    rowlock_grant grants[READERS], broken = ROWLOCK_GRANT_INIT;
+    rowlock_grant grants[READERS] = {{0}}, broken = ROWLOCK_GRANT_INIT;
     rowlock_sweep_report report = ROWLOCK_SWEEP_REPORT_INIT;
     int64_t last = 0;
     int right = 0;
@@ -279,7 +223,7 @@ static void administered(const struct contract *c, int permits)
     guest_tries(&readers[2], ROWLOCK_OK, "and another");
     guest_tries(&readers[1], ROWLOCK_OK, "and one for a moment");
     rowlock_db *db = readers[0].db;
-    list_all(db, "administered", grants);
+    is_result(db, rowlock_list(db, "administered", take_grant, grants), ROWLOCK_OK, "are listed");
     for (int i = 0; i < READERS; i++)
         right += grants[i].permits == permits && grants[i].remaining_ms > -1000;
     tap_is_int(right, READERS, "all are listed, with their kind");
@@ -308,31 +252,37 @@ static void administered(const struct contract *c, int permits)
     guests_close_all(readers, READERS);
 }
 
+/* A handle that knows an owner and a token, and not the kind, which decides the key of the row. */
+static rowlock_lock *attach(rowlock_db *db, const struct guest *owner, const struct guest *token)
+{
+    return must_attach(db, rowlock_lock_name(owner->lock), rowlock_lock_owner(owner->lock),
+                       rowlock_lock_token(token->lock));
+}
+
 static void attached(const struct contract *c, int permits)
 {
     struct guest readers[2];
     guests_open_all(readers, 2, c, "attached", permits);
     guest_tries(&readers[0], ROWLOCK_OK, kind_name(permits));
     guest_tries(&readers[1], ROWLOCK_OK, "beside another");
-    rowlock_db *db = must_open(c->url);
-    rowlock_lock *lock = must_attach(db, "attached", rowlock_lock_owner(readers[0].lock),
-                                     rowlock_lock_token(readers[0].lock));
-    rowlock_lock *wrong = must_attach(db, "attached", rowlock_lock_owner(readers[0].lock),
-                                      rowlock_lock_token(readers[1].lock));
-    is_result(db, rowlock_renew(lock, 0), ROWLOCK_OK, "another process renews it");
+    OWNED(db) rowlock_db *db = must_open(c->url);
+    OWNED(lock)
+    rowlock_lock *lock = attach(db, &readers[0], &readers[0]),
+                 *noting = attach(db, &readers[0], &readers[0]);
+    OWNED(lock)
+    rowlock_lock *other = attach(db, &readers[1], &readers[1]),
+                 *wrong = attach(db, &readers[0], &readers[1]);
+    is_result(db, rowlock_note(noting, "shared"), ROWLOCK_OK, "another process sets its note");
+    tap_is_str(grant_of(db, "attached").note, "shared", "as is read");
+    is_result(db, rowlock_renew(lock, 0), ROWLOCK_OK, "renews it");
     tap_ok(rowlock_lock_remaining_ms(lock) > 0, "and knows its lease");
     is_result(db, rowlock_verify(lock), ROWLOCK_OK, "verifies it");
     is_result(db, rowlock_renew(wrong, 0), ROWLOCK_LOST, "owner and token must fit");
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "and releases it");
     is_result(readers[0].db, rowlock_verify(readers[0].lock), ROWLOCK_LOST, "it is gone");
     is_result(readers[1].db, rowlock_verify(readers[1].lock), ROWLOCK_OK, "that one only");
-    rowlock_lock_close(lock);
-    lock = must_attach(db, "attached", rowlock_lock_owner(readers[1].lock),
-                       rowlock_lock_token(readers[1].lock));
-    is_result(db, rowlock_release(lock), ROWLOCK_OK, "the other one, without a look before");
+    is_result(db, rowlock_release(other), ROWLOCK_OK, "the other one, without a look before");
     tap_is_int(rows_of(c, "attached"), 0, "is gone too");
-    close_locks(lock, wrong);
-    rowlock_db_close(db);
     guests_close_all(readers, 2);
 }
 
@@ -501,21 +451,12 @@ static void released_inside(const struct contract *c, const char *isolation, int
 
 void contract_shared(const struct contract *c)
 {
-    enum { KINDS = sizeof kinds / sizeof kinds[0] };
-    struct kept keeping[KINDS];
-    struct helper *helpers[KINDS];
-    for (int i = 0; i < KINDS; i++) {
-        keeping[i] = (struct kept){.c = c, .permits = kinds[i]};
-        helpers[i] = helper_start(kept, &keeping[i]);
-    }
     together(c);
     writer_not_starved(c);
     writer_gives_up(c, true);
     writer_gives_up(c, false);
-    for (int i = 0; i < KINDS; i++)
-        helper_join(helpers[i]);
     scene_table(c);
-    for (int i = 0; i < KINDS; i++) {
+    for (int i = 0; i < COUNT(kinds); i++) {
         upgrade_refused(c, kinds[i]);
         same_owner(c, kinds[i]);
         expired(c, kinds[i]);
