@@ -116,17 +116,6 @@ static void entered_again(const struct contract *c)
     is_result(db, rowlock_release(lock), ROWLOCK_EMISUSE, "once more is once too often");
 }
 
-static void default_options(const struct contract *c)
-{
-    OWNED(db) rowlock_db *db = must_open(c->url);
-    OWNED(lock) rowlock_lock *lock = must_lock(db, "defaults");
-    is_result(db, rowlock_acquire(lock, NULL), ROWLOCK_OK, "acquire without options");
-    int64_t left = rowlock_lock_remaining_ms(lock);
-    tap_ok(left <= 30000 && left > 30000 - slow_ms(10000), "the default lease is 30 s");
-    is_result(db, rowlock_renew(lock, 60000), ROWLOCK_OK, "renew for a minute");
-    tap_ok(rowlock_lock_remaining_ms(lock) > 30000, "a renewal may make the lease longer");
-}
-
 static void noted(const struct contract *c)
 {
     OWNED(db) rowlock_db *db = must_open(c->url);
@@ -165,6 +154,5 @@ void contract_basics(const struct contract *c)
     busy_tells_the_holder(c);
     two_handles_are_rivals(c);
     entered_again(c);
-    default_options(c);
     noted(c);
 }

@@ -36,17 +36,6 @@ static void counts(const struct contract *c)
     guest_close(&guests[1]);
 }
 
-static void bad_numbers(const struct contract *c)
-{
-    CLOSED_BY(guest_close) struct guest g;
-    guest_open(&g, c, "numbers", -2);
-    guest_tries(&g, ROWLOCK_EINVAL, "permits below -1 are refused");
-    g.how.permits = INT32_MIN;
-    guest_tries(&g, ROWLOCK_EINVAL, "far below too");
-    g.how.permits = 1000;
-    guest_tries(&g, ROWLOCK_OK, "a thousand are fine");
-}
-
 /* Two places become free at once, by a client that held all of it: one wake is handed on. */
 static void waited_for(const struct contract *c)
 {
@@ -92,7 +81,6 @@ static void expires(const struct contract *c)
 void contract_counted(const struct contract *c)
 {
     counts(c);
-    bad_numbers(c);
     waited_for(c);
     expires(c);
 }
