@@ -136,11 +136,9 @@ static void locked_rows(const struct contract *c, const char *url)
     raw_run(c->raw, session, "%s", c->begin);
     raw_run(c->raw, session, "SELECT token FROM stalling_tokens WHERE name = 'guarded' %s",
             c->lock);
-    int64_t begin = clock_ms();
     is_result(db, rowlock_renew(lock, 0), ROWLOCK_OK,
               "a locked counter does not keep from renewing");
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "nor from releasing");
-    tap_ok(clock_ms() - begin < slow_ms(AT_ONCE_MS), "at once");
     raw_run(c->raw, session, "COMMIT");
 
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "a lock is held for a moment");
