@@ -32,30 +32,25 @@ static void left_as_it_was(const struct contract *c)
     tap_is_str(after, before, "with all settings as they were");
 }
 
-struct attempts {
-    rowlock_db *db;
-    rowlock_lock *lock;
-};
-
 /* Every call that speaks to the database; returns how many said EMISUSE. */
-static int refused(const struct attempts *a)
+static int refused(rowlock_db *db, rowlock_lock *lock)
 {
     int64_t number;
     const int results[] = {
-        rowlock_renew(a->lock, TTL_MS),
-        rowlock_verify(a->lock),
-        rowlock_release(a->lock),
-        rowlock_list(a->db, NULL, ignore_grant, NULL),
-        rowlock_sweep(a->db, NULL, NULL),
-        rowlock_break(a->db, "adopted tx", 0, NULL),
-        rowlock_last_grant(a->db, "adopted tx", &number, &number),
-        rowlock_install(a->db),
-        rowlock_check(a->db, NULL, NULL, NULL),
+        rowlock_renew(lock, TTL_MS),
+        rowlock_verify(lock),
+        rowlock_release(lock),
+        rowlock_list(db, NULL, ignore_grant, NULL),
+        rowlock_sweep(db, NULL, NULL),
+        rowlock_break(db, "adopted tx", 0, NULL),
+        rowlock_last_grant(db, "adopted tx", &number, &number),
+        rowlock_install(db),
+        rowlock_check(db, NULL, NULL, NULL),
     };
     int count = 0;
-    for (size_t i = 0; i < sizeof results / sizeof results[0]; i++) {
+    for (int i = 0; i < COUNT(results); i++) {
         if (results[i] != ROWLOCK_EMISUSE)
-            tap_note("call %zu said %s", i, rowlock_result_name(results[i]));
+            tap_note("call %d said %s", i, rowlock_result_name(results[i]));
         count += results[i] == ROWLOCK_EMISUSE;
     }
     return count;
@@ -77,7 +72,7 @@ static void inside_a_transaction(const struct contract *c)
     is_result(db, try_lock(other, TTL_MS), ROWLOCK_EMISUSE, "no try within a transaction");
     is_result(db, wait_lock(other, TTL_MS, 1000), ROWLOCK_EMISUSE, "no wait");
     tap_ok(strstr(why(db), "transaction") != NULL, "and the reason is told");
-    tap_is_int(refused(&(struct attempts){db, lock}), 9, "nor anything else");
+    tap_is_int(refused(db, lock), 9, "nor anything else");
     raw_run(c->raw, session, "INSERT INTO adopt_data VALUES (2)");
     if (c->has_server)
         tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM adopt_data"), 0,
@@ -89,7 +84,7 @@ static void inside_a_transaction(const struct contract *c)
 
     raw_run(c->raw, session, "%s", c->begin);
     raw_run(c->raw, session, "INSERT INTO adopt_data VALUES (3)");
-    tap_is_int(refused(&(struct attempts){db, lock}), 9, "in the next transaction likewise");
+    tap_is_int(refused(db, lock), 9, "in the next transaction likewise");
     raw_run(c->raw, session, "COMMIT");
     tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM adopt_data"), 1, "committed");
     is_result(db, rowlock_renew(lock, TTL_MS), ROWLOCK_OK, "after it all works again");
@@ -134,9 +129,9 @@ static void autocommit_off(const struct contract *c)
 
 static void lost_connection(const struct contract *c)
 {
-    void *session = c->raw->open(c->url);
-    rowlock_db *db = must_adopt(c->raw, session, NULL);
-    rowlock_lock *lock = must_lock(db, "adopted lost");
+    OWNED(session) void *session = c->raw->open(c->url);
+    OWNED(db) rowlock_db *db = must_adopt(c->raw, session, NULL);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "adopted lost");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "a lock is held");
     kill_session(c, session);
     int result = rowlock_renew(lock, TTL_MS);
@@ -144,9 +139,6 @@ static void lost_connection(const struct contract *c)
            "a lost connection is told (%s)", rowlock_result_name(result));
     is_result(db, rowlock_renew(lock, TTL_MS), ROWLOCK_ECONN, "and not replaced by one of ours");
     tap_ok(rowlock_lock_remaining_ms(lock) > 0, "the lease runs on as far as it was known");
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
-    c->raw->close(session);
     db_exec(c->raw, c->url, "DELETE FROM rowlock_locks WHERE name = 'adopted lost'");
 }
 

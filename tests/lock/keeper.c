@@ -304,27 +304,22 @@ static bool kill_keeper(const struct contract *c)
                              PROGRAM) > 0);
 }
 
-struct killed {
-    const struct contract *c;
-    rowlock_keeper *keeper;
-};
-
 /* Before other scenes open connections, which it could take for the keeper's. */
-static void open_killed(struct killed *killed)
+static rowlock_keeper *open_killed(const struct contract *c)
 {
-    killed->keeper = must_keep(killed->c->url);
-    tap_ok(kill_keeper(killed->c), "the server ends the keeper's idle connection");
+    rowlock_keeper *keeper = must_keep(c->url);
+    tap_ok(kill_keeper(c), "the server ends the keeper's idle connection");
+    return keeper;
 }
 
-static void keeps_killed(const struct killed *killed)
+static void keeps_killed(const struct contract *c, rowlock_keeper *keeper)
 {
     struct told told = {0};
-    OWNED(keeper) rowlock_keeper *keeper = killed->keeper;
-    OWNED(db) rowlock_db *db = must_open(killed->c->url);
+    OWNED(db) rowlock_db *db = must_open(c->url);
     OWNED(lock) rowlock_lock *lock = must_lock(db, "killed");
     is_result(db, keep(lock, keeper, &told), ROWLOCK_OK, "a lock is kept nevertheless");
-    tap_ok(renewed_beyond(killed->c, lock, 0), "by a new one");
-    tap_ok(renewed_beyond(killed->c, lock, renewals_of(killed->c, lock)), "again and again");
+    tap_ok(renewed_beyond(c, lock, 0), "by a new one");
+    tap_ok(renewed_beyond(c, lock, renewals_of(c, lock)), "again and again");
     tap_ok(becomes(lock, ROWLOCK_STATE_HELD), "the lock is HELD");
     tap_is_int(told.lost, 0, "no loss was told");
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "and it is released");
@@ -373,31 +368,21 @@ static int elsewhere(void *argument)
     return 0;
 }
 
-enum where { ALL, SERVERS };
-
-static const struct scene {
-    int (*play)(void *contract);
-    enum where where;
-} scenes[] = {
-    {stays_ours, ALL}, {several_handles, ALL},      {busy_threads, ALL},       {broken, ALL},
-    {elsewhere, ALL},  {locked_by_others, SERVERS}, {silent_network, SERVERS},
-};
+/* The last two need a server. */
+static int (*const scenes[])(void *contract) = {stays_ours, several_handles,  busy_threads,  broken,
+                                                elsewhere,  locked_by_others, silent_network};
 
 void contract_keeper(const struct contract *c)
 {
-    enum { SCENES = sizeof scenes / sizeof scenes[0] };
-    struct helper *helpers[SCENES] = {0};
-    struct killed killed = {.c = c};
-    if (c->has_server)
-        open_killed(&killed);
-    for (int i = 0; i < SCENES; i++)
-        if (c->has_server || scenes[i].where == ALL)
-            helpers[i] = helper_start(scenes[i].play, (void *)c);
-    if (c->has_server)
-        keeps_killed(&killed);
-    for (int i = 0; i < SCENES; i++)
-        if (helpers[i])
-            helper_join(helpers[i]);
+    struct helper *helpers[COUNT(scenes)];
+    int count = c->has_server ? COUNT(scenes) : COUNT(scenes) - 2;
+    OWNED(keeper) rowlock_keeper *killed = c->has_server ? open_killed(c) : NULL;
+    for (int i = 0; i < count; i++)
+        helpers[i] = helper_start(scenes[i], (void *)c);
+    if (killed)
+        keeps_killed(c, killed);
+    for (int i = 0; i < count; i++)
+        helper_join(helpers[i]);
     /* There it keeps all writers of the file out. */
     if (!c->has_server)
         locked_by_others((void *)c);

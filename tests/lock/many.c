@@ -321,7 +321,7 @@ static void lost_and_broken(const struct contract *c, struct faultproxy *proxy, 
 
 void contract_many(const struct contract *c)
 {
-    char *url = NULL;
+    OWNED(text) char *url = NULL;
     static const int all_kinds[] = {0, ROWLOCK_SHARED, 3};
     for (size_t i = 0; i < sizeof all_kinds / sizeof all_kinds[0]; i++)
         all_or_nothing(c, all_kinds[i]);
@@ -329,15 +329,13 @@ void contract_many(const struct contract *c)
     kinds(c);
     waits_without_holding(c);
     waits_in_vain(c);
-    struct faultproxy *proxy = c->has_server ? faultproxy_start(c->url, &url) : NULL;
+    OWNED(proxy) struct faultproxy *proxy = c->has_server ? faultproxy_start(c->url, &url) : NULL;
     if (proxy) {
         one_round_trip(c, proxy, url);
         waits_quietly(c, proxy, url);
         lost_answers(c, proxy, url, ON_REQUEST);
         lost_answers(c, proxy, url, ON_ANSWER);
         lost_and_broken(c, proxy, url);
-        faultproxy_stop(proxy);
-        free(url);
     }
     db_exec(c->raw, c->url, "DELETE FROM rowlock_tokens WHERE name LIKE 'many%%'");
 }

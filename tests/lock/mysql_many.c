@@ -73,7 +73,7 @@ static void group_close(struct group *g)
 
 /* The counter of the new name waits for the floor, with all token rows locked; the break waits for one of
  * these, and is the first to go on when they are committed. */
-static void broken_at_once(const struct contract *c)
+void contract_mysql_many(const struct contract *c)
 {
     CLOSED_BY(group_close) struct group g;
     int held = 0;
@@ -93,9 +93,4 @@ static void broken_at_once(const struct contract *c)
         held += rowlock_verify(g.locks[i]) == ROWLOCK_OK;
     tap_is_int(held, NAMES - 1, "the handles hold all others");
     is_result(g.db, rowlock_renew(g.locks[BROKEN], 0), ROWLOCK_LOST, "and that one is LOST");
-}
-
-void contract_mysql_many(const struct contract *c)
-{
-    broken_at_once(c);
 }

@@ -290,40 +290,34 @@ static void attached(const struct contract *c, int permits)
 
 struct shared_scene {
     struct guest holder, other, writer;
-    void *session;
-    rowlock_db *tx;
-    struct scene begin; /* for scene_begin() */
+    struct scene app;
 };
 
 static void set_scene(struct shared_scene *s, const struct contract *c, const char *isolation,
                       int permits)
 {
-    db_exec(c->raw, c->url, "DELETE FROM rowlock_locks WHERE name = 'tx shared'");
+    s->app = scene_open(c, isolation, "tx shared", true);
     guests_open(c, "tx shared", permits, &s->holder, &s->other, NULL);
     guest_open(&s->writer, c, "tx shared", 0);
-    s->session = c->raw->open(c->url);
-    s->tx = adopt_with(c, s->session, NULL);
-    s->begin = (struct scene){.c = c, .isolation = isolation, .session = s->session, .tx = s->tx};
 }
 
 static void clear_scene(struct shared_scene *s)
 {
     guests_close(&s->holder, &s->other, &s->writer, NULL);
-    rowlock_db_close(s->tx);
-    s->begin.c->raw->close(s->session);
+    scene_close(&s->app);
 }
 
 static void guards(struct shared_scene *s, int want, const char *what)
 {
-    is_result(s->tx, rowlock_guard(s->holder.lock, s->tx), want, "%s, %s: %s", s->begin.isolation,
-              kind_name(s->holder.how.permits), what);
+    is_result(s->app.tx, rowlock_guard(s->holder.lock, s->app.tx), want, "%s, %s: %s",
+              s->app.isolation, kind_name(s->holder.how.permits), what);
 }
 
 static void guards_alone(struct shared_scene *s, int want, const char *what)
 {
-    scene_begin(&s->begin);
+    scene_begin(&s->app);
     guards(s, want, what);
-    scene_run(&s->begin, "ROLLBACK");
+    scene_run(&s->app, "ROLLBACK");
 }
 
 /* A token that is not the newest any more guards as long as its row stands. */
@@ -335,14 +329,14 @@ static void guarded(const struct contract *c, const char *isolation, int permits
     guards_alone(&s, ROWLOCK_OK, "guards");
     guest_tries(&s.other, ROWLOCK_OK, "another comes");
     guards_alone(&s, ROWLOCK_OK, "which it does still");
-    scene_begin(&s.begin);
-    scene_work(&s.begin);
+    scene_begin(&s.app);
+    scene_work(&s.app);
     guards(&s, ROWLOCK_OK, "and also");
     if (c->has_server) {
         guest_releases(&s.other, ROWLOCK_OK, "while the other goes");
         guest_tries(&s.writer, ROWLOCK_BUSY, "a writer does not come in");
     }
-    scene_run(&s.begin, "COMMIT");
+    scene_run(&s.app, "COMMIT");
     if (!c->has_server)
         guest_releases(&s.other, ROWLOCK_OK, "the other goes");
     guards_alone(&s, ROWLOCK_OK, "when it is gone");
@@ -364,12 +358,12 @@ static void guarded_beyond_its_lease(const struct contract *c, const char *isola
     set_scene(&s, c, isolation, permits);
     guest_tries(&s.holder, ROWLOCK_OK, "a grant for a moment");
     end_lease(c, s.holder.lock);
-    scene_begin(&s.begin);
+    scene_begin(&s.app);
     guards(&s, ROWLOCK_OK, "a lease that is over is no obstacle while no client comes");
     guest_tries(&s.writer, ROWLOCK_BUSY, "and no client can");
     if (c->has_server) /* a file has room for one writer, who is waited for */
         guest_tries(&s.other, ROWLOCK_BUSY, "not even beside it");
-    scene_run(&s.begin, "COMMIT");
+    scene_run(&s.app, "COMMIT");
     guest_tries(&s.writer, ROWLOCK_OK, "until it ends");
     guards_alone(&s, ROWLOCK_LOST, "then it is too late");
     guest_releases(&s.writer, ROWLOCK_OK, "also when the writer is gone");
@@ -396,14 +390,14 @@ static void acquired_inside(const struct contract *c, const char *isolation, int
     set_scene(&s, c, isolation, permits);
     guest_tries(&s.other, ROWLOCK_OK, "one is there");
     for (int commits = 1; commits >= 0; commits--) {
-        scene_begin(&s.begin);
-        is_result(s.tx, rowlock_tx_acquire(s.holder.lock, s.tx, &how), ROWLOCK_OK,
+        scene_begin(&s.app);
+        is_result(s.app.tx, rowlock_tx_acquire(s.holder.lock, s.app.tx, &how), ROWLOCK_OK,
                   "%s: another comes in a transaction", isolation);
         tap_ok(rowlock_lock_token(s.holder.lock) > rowlock_lock_token(s.other.lock),
                "with a higher token");
         tap_is_int(rows_of(c, "tx shared"), 1, "which others do not see yet");
         guards(&s, ROWLOCK_OK, "it guards");
-        scene_run(&s.begin, commits ? "COMMIT" : "ROLLBACK");
+        scene_run(&s.app, commits ? "COMMIT" : "ROLLBACK");
         tap_is_int(rows_of(c, "tx shared"), 1 + commits, "but after a commit");
         if (commits)
             guest_releases(&s.holder, ROWLOCK_OK, "it is released");
@@ -412,16 +406,16 @@ static void acquired_inside(const struct contract *c, const char *isolation, int
         is_result(s.other.db, rowlock_verify(s.other.lock), ROWLOCK_OK, "the other's stands");
     }
     how.permits = 0;
-    scene_begin(&s.begin);
-    is_result(s.tx, rowlock_tx_acquire(s.writer.lock, s.tx, &how), ROWLOCK_BUSY,
+    scene_begin(&s.app);
+    is_result(s.app.tx, rowlock_tx_acquire(s.writer.lock, s.app.tx, &how), ROWLOCK_BUSY,
               "a writer is kept out");
-    scene_run(&s.begin, "ROLLBACK");
-    scene_begin(&s.begin);
+    scene_run(&s.app, "ROLLBACK");
+    scene_begin(&s.app);
     how.permits = permits == ROWLOCK_SHARED ? THREE : ROWLOCK_SHARED;
-    is_result(s.tx, rowlock_tx_acquire(s.writer.lock, s.tx, &how), ROWLOCK_MISMATCH,
+    is_result(s.app.tx, rowlock_tx_acquire(s.writer.lock, s.app.tx, &how), ROWLOCK_MISMATCH,
               "and one that means another kind");
-    tap_is_int(error_of(s.tx).transaction_over, 0, "the transaction can go on");
-    scene_run(&s.begin, "COMMIT");
+    tap_is_int(error_of(s.app.tx).transaction_over, 0, "the transaction can go on");
+    scene_run(&s.app, "COMMIT");
 }
 
 static void released_inside(const struct contract *c, const char *isolation, int permits)
@@ -430,21 +424,22 @@ static void released_inside(const struct contract *c, const char *isolation, int
     set_scene(&s, c, isolation, permits);
     guest_tries(&s.holder, ROWLOCK_OK, "one is there");
     guest_tries(&s.other, ROWLOCK_OK, "and another");
-    scene_begin(&s.begin);
-    is_result(s.tx, rowlock_tx_release(s.holder.lock, s.tx), ROWLOCK_OK,
+    scene_begin(&s.app);
+    is_result(s.app.tx, rowlock_tx_release(s.holder.lock, s.app.tx), ROWLOCK_OK,
               "%s: a release in a transaction", isolation);
     tap_is_int(rows_of(c, "tx shared"), 2, "which others do not see yet");
-    scene_run(&s.begin, "ROLLBACK");
+    scene_run(&s.app, "ROLLBACK");
     is_result(s.holder.db, rowlock_renew(s.holder.lock, 0), ROWLOCK_OK, "never was");
-    scene_begin(&s.begin);
-    is_result(s.tx, rowlock_tx_release(s.holder.lock, s.tx), ROWLOCK_OK, "the next one");
-    scene_run(&s.begin, "COMMIT");
+    scene_begin(&s.app);
+    is_result(s.app.tx, rowlock_tx_release(s.holder.lock, s.app.tx), ROWLOCK_OK, "the next one");
+    scene_run(&s.app, "COMMIT");
     rowlock_forget(s.holder.lock);
     tap_is_int(rows_of(c, "tx shared"), 1, "is");
     is_result(s.other.db, rowlock_verify(s.other.lock), ROWLOCK_OK, "the other's stands");
-    scene_begin(&s.begin);
-    is_result(s.tx, rowlock_tx_release(s.other.lock, s.tx), ROWLOCK_OK, "until it goes too");
-    scene_run(&s.begin, "COMMIT");
+    scene_begin(&s.app);
+    is_result(s.app.tx, rowlock_tx_release(s.other.lock, s.app.tx), ROWLOCK_OK,
+              "until it goes too");
+    scene_run(&s.app, "COMMIT");
     rowlock_forget(s.other.lock);
     guest_tries(&s.writer, ROWLOCK_OK, "then a writer comes in");
 }

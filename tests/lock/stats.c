@@ -129,12 +129,11 @@ static void cut(const char *url, struct faultproxy *proxy)
 void contract_stats(const struct contract *c)
 {
     OWNED(text) char *through = NULL;
+    OWNED(proxy)
     struct faultproxy *proxy = c->has_server ? faultproxy_start(c->url, &through) : NULL;
     usual(c, proxy ? through : c->url, proxy);
     rivals(c);
     leases(c);
-    if (proxy) {
+    if (proxy)
         cut(through, proxy);
-        faultproxy_stop(proxy);
-    }
 }
