@@ -82,15 +82,9 @@ static void stalled_grant(const struct contract *c, const char *url)
         is_result(quick, try_lock(same, TTL_MS), ROWLOCK_OK, "the next grant");
         tap_ok(rowlock_lock_token(same) > token, "has a higher token");
         token = rowlock_lock_token(same);
-        if (i == 1)
-            db_exec(c->raw, c->url, "UPDATE stalling_locks SET expires = 1");
-        if (i != 1)
-            is_result(quick, rowlock_release(same), ROWLOCK_OK, "and is released");
-        else
-            is_result(quick, rowlock_verify(same), ROWLOCK_LAPSED, "and left to expire");
         rowlock_lock_close(same);
         same = must_lock(quick, "stalled");
-        if (i == 1) /* closing has released it: expire another */
+        if (i == 1)
             db_exec(
                 c->raw, c->url,
                 "INSERT INTO stalling_locks (name, slot, permits, owner, token, request, acquired, "
@@ -117,25 +111,31 @@ static void lease_shorter_than_the_stall(const char *url)
 }
 
 /* What another transaction has locked is BUSY, and not waited for. */
+static void busy_meanwhile(const struct contract *c, const char *sql, const rowlock_db *db,
+                           rowlock_lock *lock, const char *what)
+{
+    OWNED(session) void *session = c->raw->open(c->url);
+    raw_run(c->raw, session, "%s", c->begin);
+    raw_run(c->raw, session, "%s", sql);
+    is_result(db, prompt_try(lock, "a try"), ROWLOCK_BUSY, "%s is BUSY", what);
+    raw_run(c->raw, session, "ROLLBACK");
+}
+
 static void locked_rows(const struct contract *c, const char *url)
 {
+    static const char counter[] =
+        "SELECT token FROM stalling_tokens WHERE name = 'guarded' FOR UPDATE";
     OWNED(db) rowlock_db *db = must_open(url), *two = must_open(url);
     OWNED(lock) rowlock_lock *lock = must_lock(db, "guarded"), *other = must_lock(two, "guarded");
     OWNED(session) void *session = c->raw->open(c->url);
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "a name is granted");
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "and released");
 
-    raw_run(c->raw, session, "%s", c->begin);
-    raw_run(c->raw, session, "SELECT token FROM stalling_tokens WHERE name = 'guarded' %s",
-            c->lock);
-    is_result(db, prompt_try(lock, "a try for a locked counter"), ROWLOCK_BUSY,
-              "a counter locked by an open transaction is BUSY");
-    raw_run(c->raw, session, "COMMIT");
+    busy_meanwhile(c, counter, db, lock, "a counter locked by an open transaction");
     is_result(db, prompt_try(lock, "a try after it"), ROWLOCK_OK, "until that has ended");
 
     raw_run(c->raw, session, "%s", c->begin);
-    raw_run(c->raw, session, "SELECT token FROM stalling_tokens WHERE name = 'guarded' %s",
-            c->lock);
+    raw_run(c->raw, session, "%s", counter);
     is_result(db, rowlock_renew(lock, 0), ROWLOCK_OK,
               "a locked counter does not keep from renewing");
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "nor from releasing");
@@ -143,19 +143,13 @@ static void locked_rows(const struct contract *c, const char *url)
 
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "a lock is held for a moment");
     db_exec(c->raw, c->url, "UPDATE stalling_locks SET expires = 1");
-    raw_run(c->raw, session, "%s", c->begin);
-    raw_run(c->raw, session, "SELECT token FROM stalling_locks WHERE name = 'guarded' %s", c->lock);
-    is_result(two, prompt_try(other, "a try for a locked row"), ROWLOCK_BUSY,
-              "an expired row locked by an open transaction is BUSY");
-    raw_run(c->raw, session, "COMMIT");
+    busy_meanwhile(c, "SELECT token FROM stalling_locks WHERE name = 'guarded' FOR UPDATE", two,
+                   other, "an expired row locked by an open transaction");
     is_result(two, prompt_try(other, "a try after it"), ROWLOCK_OK, "until that has ended");
 
     is_result(db, rowlock_release(lock), ROWLOCK_LOST, "(the old handle lets go)");
-    raw_run(c->raw, session, "%s", c->begin);
-    raw_run(c->raw, session, "DELETE FROM stalling_locks WHERE name = 'guarded'");
-    is_result(db, prompt_try(lock, "a try for a row being released"), ROWLOCK_BUSY,
-              "a row that is being released is BUSY");
-    raw_run(c->raw, session, "ROLLBACK");
+    busy_meanwhile(c, "DELETE FROM stalling_locks WHERE name = 'guarded'", db, lock,
+                   "a row that is being released");
     is_result(two, rowlock_verify(other), ROWLOCK_OK, "the release was taken back");
 }
 
