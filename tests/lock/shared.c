@@ -6,7 +6,7 @@
 
 #include "crowd.h"
 
-enum { READERS = 3, THREE = 3, LONGEST_MS = 60000 };
+enum { READERS = 3, THREE = 3 };
 
 static const int kinds[] = {ROWLOCK_SHARED, THREE};
 
@@ -84,39 +84,17 @@ static void writer_not_starved(const struct contract *c)
     guest_close(&writer);
 }
 
-static void start_and_stand(struct guest *g)
-{
-    guest_start(g);
-    (void)EVENTUALLY(g->ended || ticket_of(g) != 0);
-}
-
-/* The writer, and all readers but the first behind it. False: it gave up before they all were there. */
-static bool all_queue(struct guest *writer, struct guest *readers)
-{
-    start_and_stand(writer);
-    for (int i = 1; i < READERS; i++)
-        start_and_stand(&readers[i]);
-    if (!writer->ended)
-        return true;
-    guest_join(writer);
-    for (int i = 1; i < READERS; i++)
-        if (guest_join(&readers[i]) == ROWLOCK_OK)
-            guest_leave(&readers[i]);
-    return false;
-}
-
 /* A waiter that waited only because of another's place in the queue is let in when that one leaves. */
-static void writer_gives_up(const struct contract *c, bool by_himself)
+static void writer_gives_up(const struct contract *c)
 {
     struct guest readers[READERS], writer;
     guests_open_all(readers, READERS, c, "given up", ROWLOCK_SHARED);
     guest_open(&writer, c, "given up", 0);
     guest_tries(&readers[0], ROWLOCK_OK, "one reads");
-    writer.how.wait_ms = by_himself ? 300 : ROWLOCK_FOREVER;
-    while (!all_queue(&writer, readers) && writer.how.wait_ms < LONGEST_MS)
-        writer.how.wait_ms *= 6;
-    is_result(writer.db, by_himself ? guest_join(&writer) : guest_cancel(&writer),
-              by_himself ? ROWLOCK_TIMEOUT : ROWLOCK_CANCELLED, "the writer gives up");
+    guest_queue(&writer);
+    for (int i = 1; i < READERS; i++)
+        guest_queue(&readers[i]);
+    is_result(writer.db, guest_cancel(&writer), ROWLOCK_CANCELLED, "the writer gives up");
     for (int i = 1; i < READERS; i++)
         guest_gets(&readers[i], "a reader behind it comes in");
     guests_close_all(readers, READERS);
@@ -448,8 +426,7 @@ void contract_shared(const struct contract *c)
 {
     together(c);
     writer_not_starved(c);
-    writer_gives_up(c, true);
-    writer_gives_up(c, false);
+    writer_gives_up(c);
     scene_table(c);
     for (int i = 0; i < COUNT(kinds); i++) {
         upgrade_refused(c, kinds[i]);
