@@ -93,7 +93,6 @@ static void line_ends(struct guest *holder, struct guest *g, const char *what)
 {
     guest_releases(holder, ROWLOCK_OK, "the lock is released");
     guest_gets(g, what);
-    guests_close(g, holder, NULL);
 }
 
 static void waits_in_vain(struct guest *g, int64_t wait_ms, const char *what)
@@ -112,7 +111,7 @@ static void forget_tickets(const struct contract *c, const char *name)
 /* A name that was never granted, or whose counter a sweep has taken, has a line as any other. */
 static void nobody_overtakes(const struct contract *c, const char *name, bool is_known)
 {
-    struct guest g;
+    CLOSED_BY(guest_close) struct guest g;
     guest_open(&g, c, name, 0);
     if (is_known) {
         guest_tries(&g, ROWLOCK_OK, "a lock is granted");
@@ -138,7 +137,6 @@ static void nobody_overtakes(const struct contract *c, const char *name, bool is
     g.how.permits = 0;
     db_exec(c->raw, c->url, "UPDATE rowlock_waiters SET expires = 5 WHERE name = '%s'", name);
     guest_tries(&g, ROWLOCK_OK, "a ticket whose lease is over is no obstacle");
-    guest_close(&g);
     forget_tickets(c, name);
 }
 
@@ -183,7 +181,7 @@ static void granted_after(struct guest *g, long long dead, const char *what)
 /* A waiter that is before us by its ticket may have come after us: the number counts. */
 static void tickets_decide(const struct contract *c)
 {
-    struct guest holder, one;
+    CLOSED_BY(guest_close) struct guest holder, one;
     guests_open(c, "tickets", 0, &holder, &one, NULL);
     guest_tries(&holder, ROWLOCK_OK, "a lock is held");
     leave_ticket(c, "tickets", 1, in_an_hour());
@@ -192,7 +190,6 @@ static void tickets_decide(const struct contract *c)
     tap_ok(ticket_of(&one) > 1, "a later ticket");
     guest_releases(&holder, ROWLOCK_OK, "it is released");
     granted_after(&one, 1, "the waiter behind the dead is granted it");
-    guests_close(&one, &holder, NULL);
     forget_tickets(c, "tickets");
 }
 
@@ -248,7 +245,7 @@ static void uncontended(const struct contract *c)
 static void waits_quietly(const struct contract *c, struct faultproxy *proxy, const char *url,
                           bool held)
 {
-    struct guest holder, g;
+    CLOSED_BY(guest_close) struct guest holder, g;
     guest_open(&holder, c, "quiet", 0);
     guest_open_as(&g, c, url, NULL, "quiet", 0);
     if (held)
@@ -259,7 +256,6 @@ static void waits_quietly(const struct contract *c, struct faultproxy *proxy, co
     waits_in_vain(&g, 300, held ? "waiting behind a holder" : "waiting behind a dead waiter");
     int trips = faultproxy_round_trips(proxy);
     tap_ok(trips < 150, "asks seldom (%d round trips)", trips);
-    guests_close(&g, &holder, NULL);
     forget_tickets(c, "quiet");
 }
 
@@ -319,7 +315,7 @@ static void dies(const struct contract *c, struct faultproxy *proxy, const char 
 
 static void swept(const struct contract *c)
 {
-    struct guest holder, g;
+    CLOSED_BY(guest_close) struct guest holder, g;
     rowlock_sweep_report report = ROWLOCK_SWEEP_REPORT_INIT;
     rowlock_sweep_options dry = *OPTIONS(sweep, .dry_run = 1);
     guests_open(c, "swept line", 0, &holder, &g, NULL);
@@ -343,7 +339,7 @@ static void swept(const struct contract *c)
 /* A sweep takes it away, clock and all: the waiter takes another. */
 static void ticket_removed(const struct contract *c)
 {
-    struct guest holder, g;
+    CLOSED_BY(guest_close) struct guest holder, g;
     guests_open(c, "robbed", 0, &holder, &g, NULL);
     g.how.ticket_ms = 1000;
     guest_tries(&holder, ROWLOCK_OK, "a lock is held");
@@ -359,7 +355,7 @@ static void ticket_removed(const struct contract *c)
  * than on PostgreSQL the other ticket stays until its lease is over. */
 static void ticket_twice(const struct contract *c)
 {
-    struct guest holder, g;
+    CLOSED_BY(guest_close) struct guest holder, g;
     guests_open(c, "twice", 0, &holder, &g, NULL);
     guest_tries(&holder, ROWLOCK_OK, "a lock is held");
     guest_queue(&g);
@@ -375,7 +371,7 @@ static void ticket_twice(const struct contract *c)
 
 static void what_is_listed(const struct contract *c)
 {
-    struct guest holder, g = {.c = c};
+    CLOSED_BY(guest_close) struct guest holder, g = {.c = c};
     struct seen seen = {0};
     rowlock_db_options options = *OPTIONS(db, .owner = "the waiter", .program = "waiting program");
     guest_open(&holder, c, "listed line", 0);
@@ -404,7 +400,6 @@ static void what_is_listed(const struct contract *c)
     tap_ok(w->remaining_ms > 0 && w->remaining_ms <= 15000, "how long it lives, 15 s by default");
     tap_ok(w->since_us > 0 && w->waited_ms >= 0, "since when");
     is_result(g.db, guest_cancel(&g), ROWLOCK_CANCELLED, "it leaves");
-    guests_close(&g, &holder, NULL);
     forget_tickets(c, "listed line");
 }
 
@@ -497,8 +492,8 @@ static void released_in_a_transaction(const struct contract *c, bool commits)
 /* A statement that takes what is the first one's, in a transaction. */
 static void acquired_in_a_transaction(const struct contract *c)
 {
-    struct guest g;
-    void *session = c->raw->open(c->url);
+    OWNED(session) void *session = c->raw->open(c->url);
+    CLOSED_BY(guest_close) struct guest g;
     rowlock_acquire_options unfair = *OPTIONS(acquire, .unfair = 1);
     guest_adopt(&g, c, session, "tx newcomer");
     guest_tries(&g, ROWLOCK_OK, "a lock is granted");
@@ -510,8 +505,6 @@ static void acquired_in_a_transaction(const struct contract *c)
     is_result(g.db, rowlock_tx_acquire(g.lock, g.db, &unfair), ROWLOCK_OK, "unless it asks to");
     raw_run(c->raw, session, "COMMIT");
     guest_releases(&g, ROWLOCK_OK, "release");
-    guest_close(&g);
-    c->raw->close(session);
     forget_tickets(c, "tx newcomer");
 }
 

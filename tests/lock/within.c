@@ -242,11 +242,8 @@ static void failed_before(const struct contract *c, const struct sort *sort)
     begin(&in);
     inside_run(&in, "INSERT INTO win_log VALUES ('before')");
     try_to_run(&in, "SELECT nosuch FROM nowhere");
-    rowlock_value key = rowlock_int(1);
-    rowlock_change change = {.key = &key, .values = number(1), .version = FIRST};
-    int result = rowlock_update(in.t, &change, 1, NULL);
-    tap_ok(result < 0, "in a transaction that has failed nothing is done (%s)",
-           rowlock_result_name(result));
+    row_becomes(&in.s, in.t, UPDATE, 1, number(1), FIRST, ROWLOCK_ESERVER, 0,
+                "in a transaction that has failed nothing is done");
     says_the_truth(&in, true, "it has failed");
 }
 
