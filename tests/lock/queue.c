@@ -283,34 +283,6 @@ static void keeps_its_place(const struct contract *c, struct faultproxy *proxy, 
     guest_gets(&second, "gets it then");
 }
 
-static void dies(const struct contract *c, struct faultproxy *proxy, const char *url)
-{
-    CLOSED_BY(guest_close) struct guest holder, first = {.c = c}, second;
-    rowlock_db_options options = *OPTIONS(db, .reconnect_ms = -1);
-    guests_open(c, "dead", 0, &holder, &second, NULL);
-    first.db = must_open_with(url, &options);
-    first.lock = must_lock(first.db, "dead");
-    first.how = second.how;
-    first.how.ticket_ms = HELD_MS;
-    guest_tries(&holder, ROWLOCK_OK, "a lock is held");
-    /* It learns of the loss by its next poll, if not before. */
-    set_polls(200);
-    guest_queue(&first);
-    faultproxy_refuse(proxy);
-    faultproxy_cut(proxy);
-    int result = guest_join(&first);
-    tap_ok(result == ROWLOCK_ECONN || result == ROWLOCK_EUNCERTAIN, "a waiter is cut off (%s)",
-           rowlock_result_name(result));
-    tap_ok(ticket_of(&first) != 0, "its ticket stays");
-    set_polls(OFTEN);
-    guest_queue(&second);
-    guest_releases(&holder, ROWLOCK_OK, "the lock is released");
-    granted_after(&second, ticket_of(&first), "the next one passes it by");
-    is_result(second.db, rowlock_sweep(second.db, NULL, NULL), ROWLOCK_OK, "a sweep");
-    tap_is_int(tickets_of(c, "dead"), 0, "clears it away, if no client did before");
-    faultproxy_accept(proxy);
-}
-
 /* ---- the table, listed and swept */
 
 static void swept(const struct contract *c)
@@ -532,5 +504,4 @@ void contract_queue(const struct contract *c)
     waits_quietly(c, proxy, url, true);
     waits_quietly(c, proxy, url, false);
     keeps_its_place(c, proxy, url);
-    dies(c, proxy, url);
 }
