@@ -18,7 +18,8 @@ int load_count(int brief, int whole, int least)
     return count > least ? count : least;
 }
 
-int64_t load_ms(int64_t whole)
+/* 0 in the brief form. */
+static int64_t load_ms(int64_t whole)
 {
     const char *seconds = getenv("ROWLOCK_TEST_SECONDS");
     return !load_is_long() ? 0 : seconds ? strtoll(seconds, NULL, 10) * 1000 : whole;

@@ -16,8 +16,6 @@ enum { LOAD_GIVE_UP_MS = 300000 };
 bool load_is_long(void);
 /* How many are enough. A slow build has a share of them, but least. */
 int load_count(int brief, int whole, int least);
-/* How long it lasts at least: 0 in the brief form. */
-int64_t load_ms(int64_t whole);
 /* Is the time over, or has the load waited in vain for what should happen? */
 bool load_has_lasted(int64_t began_ms, int64_t whole);
 bool load_is_hopeless(int64_t began_ms, int64_t whole);

@@ -171,11 +171,10 @@ static void judge_line(const struct queue *queue)
 
 static int run(const struct raw *raw, const char *url)
 {
-    const char *tmp = getenv("TMPDIR");
     int killed = 0, ended = 0;
     struct queue queue = {.raw = raw, .url = url};
     must_install(url);
-    history_open(tmp ? tmp : "/tmp");
+    history_open(NULL);
     history_clear();
     queue.size = load_count(BRIEF, WHOLE, BRIEF);
     queue.token = newest_token(&queue);
