@@ -207,12 +207,6 @@ static struct losing hold_and_lose(struct loss *l, int64_t ttl_ms, int (*call)(r
     return r;
 }
 
-static void is_released(struct loss *l, struct losing *r)
-{
-    loss_result(l, r->p.db, rowlock_release(r->p.lock), ROWLOCK_OK, "it is released");
-    loss_is(l, loss_rows(l), 0, "and gone");
-}
-
 static void end_losing(struct losing *r)
 {
     close_pair(&r->p);
@@ -289,7 +283,8 @@ static void lose_renew(struct loss *l)
     loss_result(l, r.p.db, renew_for_long(r.p.lock), ROWLOCK_OK, "the next gets through");
     loss_pass(l);
     loss_granted(l, r.p.lock, r.token);
-    is_released(l, &r);
+    loss_result(l, r.p.db, rowlock_release(r.p.lock), ROWLOCK_OK, "it is released");
+    loss_is(l, loss_rows(l), 0, "and gone");
 }
 
 /* A shorter lease than the next renewal gives, by a request that may arrive after that. */

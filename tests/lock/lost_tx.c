@@ -91,6 +91,9 @@ static enum outcome end(struct loss *l, struct deal *d, int said)
     return outcome;
 }
 
+/* The outcome of a transaction with this call in it. The loss is armed from the call to the COMMIT. */
+#define DEALING(l, d, call) (arm(l, d), end(l, d, call))
+
 static void close_deal(struct deal *d)
 {
     rowlock_lock_close(d->lock);
@@ -107,9 +110,7 @@ static void lose_guard(struct loss *l)
     CLOSED_BY(close_deal) struct deal d = begin(l);
     loss_result(l, l->others, try_lock(d.lock, LONG_TTL_MS), ROWLOCK_OK, "granted at first");
     long long token = rowlock_lock_token(d.lock);
-    arm(l, &d);
-    int said = rowlock_guard(d.lock, d.tx);
-    end(l, &d, said);
+    DEALING(l, &d, rowlock_guard(d.lock, d.tx));
     loss_granted(l, d.lock, token);
     loss_result(l, l->others, rowlock_break(l->others, l->name, token, NULL), ROWLOCK_OK,
                 "nothing is guarded any more");
@@ -120,9 +121,8 @@ static void lose_tx_acquire(struct loss *l)
 {
     CLOSED_BY(close_deal) struct deal d = begin(l);
     long long token = loss_next_token(l);
-    arm(l, &d);
-    int said = rowlock_tx_acquire(d.lock, d.tx, OPTIONS(acquire, .ttl_ms = LONG_TTL_MS));
-    enum outcome outcome = end(l, &d, said);
+    enum outcome outcome =
+        DEALING(l, &d, rowlock_tx_acquire(d.lock, d.tx, OPTIONS(acquire, .ttl_ms = LONG_TTL_MS)));
     if (outcome == COMMITTED) {
         loss_granted(l, d.lock, token);
         loss_result(l, l->others, rowlock_release(d.lock), ROWLOCK_OK, "it is released");
@@ -143,9 +143,7 @@ static void lose_tx_release(struct loss *l)
     CLOSED_BY(close_deal) struct deal d = begin(l);
     loss_result(l, l->others, try_lock(d.lock, LONG_TTL_MS), ROWLOCK_OK, "granted at first");
     long long token = rowlock_lock_token(d.lock);
-    arm(l, &d);
-    int said = rowlock_tx_release(d.lock, d.tx);
-    enum outcome outcome = end(l, &d, said);
+    enum outcome outcome = DEALING(l, &d, rowlock_tx_release(d.lock, d.tx));
     if (outcome == COMMITTED) {
         loss_is(l, loss_rows(l), 0, "the lock went with the commit");
         loss_result(l, l->others, rowlock_release(d.lock), ROWLOCK_OK,
@@ -165,9 +163,7 @@ static void lose_tx_release(struct loss *l)
 static void lose_tx_fence(struct loss *l)
 {
     CLOSED_BY(close_deal) struct deal d = begin(l);
-    arm(l, &d);
-    int said = rowlock_fence(d.tx, l->name, 5);
-    enum outcome outcome = end(l, &d, said);
+    enum outcome outcome = DEALING(l, &d, rowlock_fence(d.tx, l->name, 5));
     if (outcome != UNKNOWN)
         loss_ok(l, becomes(l, loss_seen, outcome == COMMITTED ? 5 : 0),
                 "what was seen is committed");

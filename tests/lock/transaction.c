@@ -298,22 +298,18 @@ static void half_a_grant(const struct contract *c, const char *does)
 
 /* ---- all of it */
 
-static void grants_and_releases(const struct contract *c, const char *isolation, bool shared)
-{
-    acquire_commits(c, isolation, shared);
-    acquire_rolled_back(c, isolation, shared);
-    acquire_expired(c, isolation, shared);
-    acquire_busy(c, isolation, shared);
-    for (int then = FORGETS; then <= CLOSES; then++) {
-        release_commits(c, isolation, shared, (enum afterwards)then);
-        release_rolled_back(c, isolation, shared, (enum afterwards)then);
-    }
-}
-
 static void at_isolation(const struct contract *c, const char *isolation)
 {
-    for (int shared = 0; shared < 2; shared++)
-        grants_and_releases(c, isolation, shared);
+    for (int shared = 0; shared < 2; shared++) {
+        acquire_commits(c, isolation, shared);
+        acquire_rolled_back(c, isolation, shared);
+        acquire_expired(c, isolation, shared);
+        acquire_busy(c, isolation, shared);
+        for (int then = FORGETS; then <= CLOSES; then++) {
+            release_commits(c, isolation, shared, (enum afterwards)then);
+            release_rolled_back(c, isolation, shared, (enum afterwards)then);
+        }
+    }
     if (c->has_server)
         neighbours(c, isolation);
     transaction_guards(c, isolation);
