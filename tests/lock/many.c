@@ -241,25 +241,6 @@ static void one_round_trip(const struct contract *c, struct faultproxy *proxy, c
     tap_ok(faultproxy_round_trips(proxy) <= 2, "takes one, or two to tell the holder");
 }
 
-/* As a client that waits for one lock: mostly asleep. */
-static void waits_quietly(const struct contract *c, struct faultproxy *proxy, const char *url)
-{
-    CLOSED_BY(guest_close) struct guest holder, one;
-    CLOSED_BY(bunch_close) struct bunch b;
-    rival_open(&holder, c, 1, 0);
-    guest_open_as(&one, c, url, NULL, names[1], 0);
-    bunch_open(&b, c, url);
-    one.how.wait_ms = b.how.wait_ms = 300;
-    faultproxy_round_trips(proxy);
-    is_result(one.db, rowlock_acquire(one.lock, &one.how), ROWLOCK_TIMEOUT, "waiting for that one");
-    int for_one = faultproxy_round_trips(proxy);
-    takes(&b, ROWLOCK_TIMEOUT, "waiting for it and others");
-    int for_many = faultproxy_round_trips(proxy);
-    /* A pause has 4 ms at least, and each look for many has three round trips at most. */
-    tap_ok(for_many < 400, "takes hardly more round trips (%d for one, %d for many)", for_one,
-           for_many);
-}
-
 /* They have been granted and released once. Returns the first one's token. */
 static int64_t bunch_open_known(struct bunch *b, const struct contract *c, const char *url,
                                 bool reconnects)
@@ -332,7 +313,6 @@ void contract_many(const struct contract *c)
     OWNED(proxy) struct faultproxy *proxy = c->has_server ? faultproxy_start(c->url, &url) : NULL;
     if (proxy) {
         one_round_trip(c, proxy, url);
-        waits_quietly(c, proxy, url);
         lost_answers(c, proxy, url, ON_REQUEST);
         lost_answers(c, proxy, url, ON_ANSWER);
         lost_and_broken(c, proxy, url);

@@ -239,28 +239,6 @@ static void uncontended(const struct contract *c)
     drop_tables(c, "ticketless_", url);
 }
 
-/* ---- round trips */
-
-/* A waiter behind one that is dead, or has no wake-up, does not ask without pause. */
-static void waits_quietly(const struct contract *c, struct faultproxy *proxy, const char *url,
-                          bool held)
-{
-    CLOSED_BY(guest_close) struct guest holder, g;
-    guest_open(&holder, c, "quiet", 0);
-    guest_open_as(&g, c, url, NULL, "quiet", 0);
-    if (held)
-        guest_tries(&holder, ROWLOCK_OK, "a lock is held");
-    else
-        leave_ticket(c, "quiet", 1, in_an_hour());
-    faultproxy_round_trips(proxy);
-    waits_in_vain(&g, 300, held ? "waiting behind a holder" : "waiting behind a dead waiter");
-    int trips = faultproxy_round_trips(proxy);
-    tap_ok(trips < 150, "asks seldom (%d round trips)", trips);
-    forget_tickets(c, "quiet");
-}
-
-/* ---- connections that are lost */
-
 static void keeps_its_place(const struct contract *c, struct faultproxy *proxy, const char *url)
 {
     CLOSED_BY(guest_close) struct guest holder, first, second;
@@ -499,9 +477,6 @@ void contract_queue(const struct contract *c)
     released_in_a_transaction(c, false);
     acquired_in_a_transaction(c);
     OWNED(proxy) struct faultproxy *proxy = c->has_server ? faultproxy_start(c->url, &url) : NULL;
-    if (!proxy)
-        return;
-    waits_quietly(c, proxy, url, true);
-    waits_quietly(c, proxy, url, false);
-    keeps_its_place(c, proxy, url);
+    if (proxy)
+        keeps_its_place(c, proxy, url);
 }
