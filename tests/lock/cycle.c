@@ -14,12 +14,10 @@ struct member {
 static void circle_open(struct member *members, int count, const struct contract *c, int permits)
 {
     for (int i = 0; i < count; i++) {
-        char owner[30], name[2][30];
-        snprintf(owner, sizeof owner, "member %d", i);
-        snprintf(name[0], sizeof name[0], "circle %d", i);
-        snprintf(name[1], sizeof name[1], "circle %d", (i + 1) % count);
-        guest_open_as(&members[i].holds, c, c->url, owner, name[0], permits);
-        guest_open_as(&members[i].wants, c, c->url, owner, name[1], 0);
+        const char *owner = textf("member %d", i), *holds = textf("circle %d", i),
+                   *wants = textf("circle %d", (i + 1) % count);
+        guest_open_as(&members[i].holds, c, c->url, owner, holds, permits);
+        guest_open_as(&members[i].wants, c, c->url, owner, wants, 0);
         guest_tries(&members[i].holds, ROWLOCK_OK, "each holds one");
     }
 }

@@ -82,17 +82,14 @@ struct kept {
     rowlock_keeper *keeper;
     rowlock_db *db, *other; /* the holder's connection, and another client's */
     rowlock_lock *lock;
-    struct faultproxy *proxy; /* between the keeper and its server; NULL: none */
-    char *through;
     struct told told;
 };
 
-static void keep_one(struct kept *k, const struct contract *c, const char *name, bool by_proxy)
+static void keep_one(struct kept *k, const struct contract *c, const char *name,
+                     const char *keepers_url)
 {
     *k = (struct kept){.c = c, .db = must_open(c->url), .other = must_open(c->url)};
-    if (by_proxy)
-        k->proxy = faultproxy_start(c->url, &k->through);
-    k->keeper = must_keep(by_proxy ? k->through : c->url);
+    k->keeper = must_keep(keepers_url);
     k->lock = must_lock(k->db, name);
     is_result(k->db, keep(k->lock, k->keeper, &k->told), ROWLOCK_OK, "a lock is kept");
 }
@@ -110,9 +107,6 @@ static void end_keeping(struct kept *k)
     close_dbs(k->db, k->other);
     if (k->keeper)
         stop_keeper(k);
-    if (k->proxy)
-        faultproxy_stop(k->proxy);
-    free(k->through);
 }
 
 /* ---- kept */
@@ -122,7 +116,7 @@ static int stays_ours(void *argument)
     enum { HEARTBEATS = 2 };
     const struct contract *c = argument;
     CLOSED_BY(end_keeping) struct kept k;
-    keep_one(&k, c, "kept", false);
+    keep_one(&k, c, "kept", c->url);
     OWNED(lock) rowlock_lock *wanted = must_lock(k.other, "kept");
     int64_t token = rowlock_lock_token(k.lock), until = clock_ms() + slow_ms(WAIT_MS);
     int tries = 0, busy = 0;
@@ -228,7 +222,7 @@ static int busy_threads(void *argument)
 {
     const struct contract *c = argument;
     CLOSED_BY(end_keeping) struct kept k;
-    keep_one(&k, c, "kept beside", false);
+    keep_one(&k, c, "kept beside", c->url);
     struct worker workers[2] = {{.c = c, .keeper = k.keeper, .name = "comes"},
                                 {.c = c, .keeper = k.keeper, .name = "goes"}};
     struct helper *helpers[2];
@@ -250,7 +244,7 @@ static int broken(void *argument)
 {
     const struct contract *c = argument;
     CLOSED_BY(end_keeping) struct kept k;
-    keep_one(&k, c, "broken", false);
+    keep_one(&k, c, "broken", c->url);
     tap_ok(!readable(k.lock, 0), "its descriptor is not readable");
     is_result(k.other, rowlock_break(k.other, "broken", 0, NULL), ROWLOCK_OK, "it is broken");
     tap_ok(readable(k.lock, slow_ms(WAIT_MS)), "then the descriptor is");
@@ -273,7 +267,7 @@ static int locked_by_others(void *argument)
 {
     const struct contract *c = argument;
     CLOSED_BY(end_keeping) struct kept k;
-    keep_one(&k, c, "locked", false);
+    keep_one(&k, c, "locked", c->url);
     OWNED(session) void *session = c->raw->open(c->url);
     raw_run(c->raw, session, "%s", c->begin);
     raw_run(c->raw, session, "UPDATE rowlock_locks SET note = 'x' WHERE name = 'locked'");
@@ -330,17 +324,19 @@ static void keeps_killed(const struct contract *c, rowlock_keeper *keeper)
 static int silent_network(void *argument)
 {
     const struct contract *c = argument;
+    OWNED(text) char *through = NULL;
+    OWNED(proxy) struct faultproxy *proxy = faultproxy_start(c->url, &through);
     CLOSED_BY(end_keeping) struct kept k;
-    keep_one(&k, c, "silent", true);
+    keep_one(&k, c, "silent", through);
     OWNED(lock) rowlock_lock *other = must_lock(k.db, "spoken");
     is_result(k.db, keep(other, k.keeper, &k.told), ROWLOCK_OK, "and another");
     tap_ok(!readable(k.lock, 0), "there is nothing to tell");
-    faultproxy_blackhole(k.proxy);
+    faultproxy_blackhole(proxy);
     tap_ok(readable(k.lock, slow_ms(WAIT_MS)), "its network falls silent, and that is told");
     tap_ok(rowlock_lock_state(k.lock) >= ROWLOCK_STATE_JEOPARDY, "by the clock alone");
     is_result(k.db, rowlock_release(k.lock), ROWLOCK_OK, "the lock can be released meanwhile");
     is_result(k.db, rowlock_renew(other, 0), ROWLOCK_OK, "and the other renewed");
-    faultproxy_heal(k.proxy);
+    faultproxy_heal(proxy);
     tap_ok(renewed_beyond(c, other, renewals_of(c, other)), "the network is back, and the keeper");
     tap_is_int(rows_of(c, "silent"), 0, "what was released stays released");
     return 0;

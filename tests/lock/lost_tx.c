@@ -28,11 +28,6 @@ static int rescue(void *argument)
     return 0;
 }
 
-static bool swallows(const struct loss *l)
-{
-    return l->way == REQUEST_SWALLOWED || l->way == ANSWER_SWALLOWED;
-}
-
 /* BEGIN is not looked at, what follows is. A COMMIT that is swallowed would be waited for for ever; and
  * on MySQL how long an adopted connection waits is for its owner to say. A slow machine begins again. */
 static struct deal begin(struct loss *l)
@@ -62,7 +57,8 @@ static struct deal begin(struct loss *l)
 static void arm(struct loss *l, struct deal *d)
 {
     loss_arm(l);
-    d->rescuer = swallows(l) ? helper_start(rescue, d) : NULL;
+    if (l->way == REQUEST_SWALLOWED || l->way == ANSWER_SWALLOWED)
+        d->rescuer = helper_start(rescue, d);
 }
 
 /* A connection that is lost took the transaction along; what the caller can do is close it. */

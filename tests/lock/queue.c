@@ -397,8 +397,8 @@ static void adopted(const struct contract *c)
     tap_is_int(tickets_of(c, "adopted line"), 0, "and no ticket");
 }
 
-/* A release that is a part of a transaction lets others in when that ends. */
-static void released_in_a_transaction(const struct contract *c, bool commits)
+/* A release that is a part of a transaction lets others in when that commits: wakeup.c. */
+static void release_rolled_back(const struct contract *c)
 {
     CLOSED_BY(guest_close) struct guest holder, g;
     OWNED(session) void *session = c->raw->open(c->url);
@@ -410,13 +410,9 @@ static void released_in_a_transaction(const struct contract *c, bool commits)
     is_result(holder.db, rowlock_tx_release(holder.lock, holder.db), ROWLOCK_OK,
               "a release in a transaction");
     guest_waits(&g, "lets no client in yet");
-    raw_run(c->raw, session, commits ? "COMMIT" : "ROLLBACK");
-    if (!commits)
-        guest_waits(&g, "nor when it is rolled back");
-    if (commits)
-        rowlock_forget(holder.lock);
-    else
-        guest_releases(&holder, ROWLOCK_OK, "until it is released for good");
+    raw_run(c->raw, session, "ROLLBACK");
+    guest_waits(&g, "nor when it is rolled back");
+    guest_releases(&holder, ROWLOCK_OK, "until it is released for good");
     guest_gets(&g, "then the next in line gets it");
 }
 
@@ -454,8 +450,7 @@ void contract_queue(const struct contract *c)
     what_is_listed(c);
     many_are_listed(c);
     adopted(c);
-    released_in_a_transaction(c, true);
-    released_in_a_transaction(c, false);
+    release_rolled_back(c);
     acquired_in_a_transaction(c);
     OWNED(proxy) struct faultproxy *proxy = c->has_server ? faultproxy_start(c->url, &url) : NULL;
     if (proxy)
