@@ -110,18 +110,6 @@ static void lost(const struct contract *c)
     is_result(one, try_lock(old, TTL_MS), ROWLOCK_OK, "the old handle works again");
 }
 
-static void never_revived(const struct contract *c)
-{
-    OWNED(db) rowlock_db *db = must_open(c->url);
-    OWNED(lock) rowlock_lock *lock = must_lock(db, "deleted");
-    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "acquire");
-    db_exec(c->raw, c->url, "DELETE FROM rowlock_locks WHERE name = 'deleted'");
-    is_result(db, rowlock_renew(lock, 0), ROWLOCK_LOST,
-              "a renewal does not bring back a deleted row");
-    tap_is_int(rows_of(c, "deleted"), 0, "there is none");
-    is_result(db, rowlock_release(lock), ROWLOCK_LOST, "and its release says LOST");
-}
-
 static void attached(const struct contract *c)
 {
     OWNED(db) rowlock_db *one = must_open_as(c->url, "the job"), *two = must_open(c->url);
@@ -262,7 +250,6 @@ void contract_leases(const struct contract *c)
     never_too_many(c);
     lapsed(c);
     lost(c);
-    never_revived(c);
     attached(c);
     strangers(c);
     renewal_that_waits(c);

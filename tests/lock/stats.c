@@ -102,6 +102,7 @@ static void leases(const struct contract *c)
            "of a lease that lapsed");
     db_exec(c->raw, c->url, "DELETE FROM rowlock_locks WHERE name = 'leases'");
     is_result(db, rowlock_renew(lock, TTL_MS), ROWLOCK_LOST, "a grant that is gone");
+    tap_is_int(rows_of(c, "leases"), 0, "is not brought back by a renewal");
     before = stats_of(db);
     tap_is_int(error_code(db), ROWLOCK_LOST,
                "the error is still there when the counters were read");
