@@ -17,7 +17,7 @@ struct queue {
     pid_t holder, pids[WHOLE];
     int go[2]; /* pipe: the holder releases when it is closed */
     int size, listed;
-    long long token; /* of the name, before */
+    long long token; /* of the holder that is waited for */
     int number; /* of the process that is started now, or is this one */
 };
 
@@ -54,12 +54,10 @@ static int hold(void *argument)
 static int stand(void *argument)
 {
     const struct queue *queue = argument;
-    char owner[30];
-    snprintf(owner, sizeof owner, "%d", queue->number);
     child_of_load();
     close(queue->go[0]);
     close(queue->go[1]);
-    OWNED(db) rowlock_db *db = must_open_as(queue->url, owner);
+    OWNED(db) rowlock_db *db = must_open_as(queue->url, textf("%d", queue->number));
     OWNED(lock) rowlock_lock *lock = must_lock(db, NAME);
     int result = rowlock_acquire(lock, OPTIONS(acquire, .wait_ms = ROWLOCK_FOREVER,
                                                .ttl_ms = LEASE_MS, .ticket_ms = LEASE_MS));
@@ -166,7 +164,7 @@ static void judge_line(const struct queue *queue)
     for (int i = 0; i < queue->size; i++)
         expected += !is_killed(i);
     tap_is_int(j.waits, expected, "each that lives gets its turn, once");
-    tap_is_int(newest_token(queue), queue->token + 1 + expected, "with one token after the other");
+    tap_is_int(newest_token(queue), queue->token + expected, "with one token after the other");
 }
 
 static int run(const struct raw *raw, const char *url)
@@ -177,8 +175,8 @@ static int run(const struct raw *raw, const char *url)
     history_open(NULL);
     history_clear();
     queue.size = load_count(BRIEF, WHOLE, BRIEF);
-    queue.token = newest_token(&queue);
     line_up(&queue);
+    queue.token = newest_token(&queue);
     look_at(&queue);
     tap_is_int(queue.listed, queue.size, "each has a ticket of its own");
     for (int i = 0; i < queue.size; i++)
