@@ -256,11 +256,10 @@ static void be_overtaken(const struct client *c, int which)
 
 static bool add_to_total(const struct client *c, int which)
 {
-    char total[200], addition[200];
-    snprintf(total, sizeof total, "UPDATE load_totals SET total = %lld WHERE name = '%s'",
-             c->total + 1, names[which]);
-    snprintf(addition, sizeof addition, "INSERT INTO load_additions VALUES ('%s')", names[which]);
-    return c->total < 0 || (say(c, total) && say(c, addition));
+    return c->total < 0 ||
+           (say(c, textf("UPDATE load_totals SET total = %lld WHERE name = '%s'", c->total + 1,
+                         names[which])) &&
+            say(c, textf("INSERT INTO load_additions VALUES ('%s')", names[which])));
 }
 
 static int wrong_totals(void)
@@ -472,17 +471,17 @@ static int keep_house(void *argument)
 static void kill_one_session(void)
 {
     bool postgres = strcmp(load->raw->name, "postgres") == 0;
-    char sql[100], id[40], ignored[300];
+    char id[40], ignored[300];
     void *session = load->raw->open(load->url);
     if (load->raw->ask(session,
                        postgres ? "SELECT pid FROM pg_stat_activity "
                                   "WHERE application_name LIKE '%swarm%' LIMIT 1"
                                 : "SELECT id FROM information_schema.processlist "
                                   "WHERE id <> connection_id() AND info LIKE '%rowlock_%' LIMIT 1",
-                       id, sizeof id)) {
-        snprintf(sql, sizeof sql, postgres ? "SELECT pg_terminate_backend(%s)" : "KILL %s", id);
-        load->times[ENDED] += load->raw->run(session, sql, ignored, sizeof ignored);
-    }
+                       id, sizeof id))
+        load->times[ENDED] += load->raw->run(
+            session, textf(postgres ? "SELECT pg_terminate_backend(%s)" : "KILL %s", id), ignored,
+            sizeof ignored);
     load->raw->close(session);
 }
 
@@ -790,8 +789,6 @@ static int run(const struct raw *raw, const char *url)
     run_load(&threads, seed);
     run_load(&cleaned, seed);
     on_a_pool(seed);
-    clear_counters();
-    unlink(history_path("history"));
     db_exec(raw, url, "DROP TABLE load_totals");
     db_exec(raw, url, "DROP TABLE load_additions");
     return tap_done();

@@ -32,8 +32,9 @@ static int rescue(void *argument)
  * on MySQL how long an adopted connection waits is for its owner to say. A slow machine begins again. */
 static struct deal begin(struct loss *l)
 {
-    char timeout[40], why[300] = "";
-    snprintf(timeout, sizeof timeout, "read_timeout=%d", (int)(loss_deadline_ms(l) / 1000));
+    char why[300] = "";
+    const char *timeout = textf("read_timeout=%d", (int)(loss_deadline_ms(l) / 1000));
+    OWNED(text)
     char *url =
         strcmp(l->raw->name, "mysql") == 0 ? url_with(l->through, timeout) : strdup(l->through);
     struct deal d = {.lock = must_lock(l->others, l->name), .loss = l};
@@ -50,7 +51,6 @@ static struct deal begin(struct loss *l)
         rowlock_db_close(d.tx);
         l->raw->close(d.session);
     }
-    free(url);
     return d;
 }
 

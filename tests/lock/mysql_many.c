@@ -48,9 +48,7 @@ static void group_open(struct group *g, const struct contract *c)
     *g = (struct group){.c = c, .db = must_open(c->url)};
     db_exec(c->raw, c->url, "DELETE FROM rowlock_tokens WHERE name LIKE 'group %%'");
     for (int i = 0; i < NAMES; i++) {
-        char name[30];
-        snprintf(name, sizeof name, "group %04d", i);
-        g->locks[i] = must_lock(g->db, name);
+        g->locks[i] = must_lock(g->db, textf("group %04d", i));
         if (i != NEW && (try_lock(g->locks[i], HELD_MS) != ROWLOCK_OK ||
                          rowlock_release(g->locks[i]) != ROWLOCK_OK))
             raw_failed("a free lock", why(g->db));

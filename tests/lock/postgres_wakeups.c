@@ -78,9 +78,7 @@ static void is_heard(const struct contract *c, void *session, const char *reques
 /* The next waiter's channel, and the text of its notifications: the request. */
 static void ask_next(const struct contract *c, void *session, const char *column, char out[100])
 {
-    char sql[200];
-    snprintf(
-        sql, sizeof sql,
+    const char *sql = textf(
         "SELECT %s FROM rowlock_waiters WHERE name = 'own wakeup' ORDER BY ticket DESC LIMIT 1",
         column);
     if (!c->raw->ask(session, sql, out, 100))
