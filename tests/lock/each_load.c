@@ -96,6 +96,8 @@ static struct load {
     atomic_int odd, granted, added, committed;
     atomic_int times[EVENTS];
     atomic_bool holds[CLIENTS_MAX];
+    /* Processes that did not end as they should. */
+    int ended_badly;
 } * load;
 
 struct client {
@@ -109,10 +111,12 @@ struct client {
     rowlock_db *db, *tx;
     rowlock_lock *locks[NAMES];
     struct helper *thread;
+    pid_t pid;
+    /* 0: it runs. */
+    int64_t stopped_until;
 };
 
 static struct client clients[CLIENTS_MAX];
-static struct children children;
 
 static int at_random(struct client *c, int below)
 {
@@ -523,7 +527,14 @@ static void start_client(int i, unsigned seed)
     if (is(THREADS))
         clients[i].thread = helper_start(live, &clients[i]);
     else
-        children.pid[i] = child_start(live, &clients[i]);
+        clients[i].pid = child_start(live, &clients[i]);
+}
+
+static void let_go_on(struct client *c)
+{
+    if (c->stopped_until)
+        kill(c->pid, SIGCONT);
+    c->stopped_until = 0;
 }
 
 /* Holders most of all. Another one comes in the place of one that is killed. Few are: the next in
@@ -532,18 +543,30 @@ static void disturb_processes(unsigned *seed)
 {
     int i = rand_r(seed) % load->mode->clients;
     sleep_ms(rand_r(seed) % 20);
-    children_wake(&children);
-    load->times[KILLED] = children.kills;
-    load->times[STOPPED] = children.stops;
+    for (struct client *c = clients; c < clients + load->mode->clients; c++)
+        if (clock_ms() >= c->stopped_until)
+            let_go_on(c);
     if (!load->holds[i] && rand_r(seed) % 32 > 0)
         return;
-    if (children.kills * 4 < children.stops) {
-        children_kill(&children, i);
+    if (load->times[KILLED] * 4 < load->times[STOPPED]) {
+        kill(clients[i].pid, SIGKILL);
+        load->ended_badly += child_join(clients[i].pid) != 256 + SIGKILL;
+        load->times[KILLED]++;
         load->holds[i] = false;
         start_client(i, (unsigned)rand_r(seed));
-    } else {
-        children_stop(&children, i, LEASE_MS + 50 + rand_r(seed) % 200);
+    } else if (!clients[i].stopped_until) {
+        kill(clients[i].pid, SIGSTOP);
+        load->times[STOPPED]++;
+        clients[i].stopped_until = clock_ms() + LEASE_MS + 50 + rand_r(seed) % 200;
     }
+}
+
+static void join_client(struct client *c)
+{
+    if (is(THREADS))
+        helper_join(c->thread);
+    else
+        load->ended_badly += child_join(c->pid) != 0;
 }
 
 /* ---- the whole */
@@ -597,7 +620,7 @@ static void judge_totals(const char *who)
         tap_ok(wrong > 0, "%s: additions to a total are lost", who);
     else
         tap_is_int(wrong, 0, "%s: no addition to a total is lost", who);
-    tap_ok(additions >= load->committed && additions <= load->committed + children.kills &&
+    tap_ok(additions >= load->committed && additions <= load->committed + load->times[KILLED] &&
                load->committed >= wanted_additions(),
            "%s: what was committed is there, and nothing else: %d", who, load->committed);
 }
@@ -608,8 +631,7 @@ static void judge_load(void)
     const char *who = load->mode->who;
     judge(history_path("history"), 0, &j);
     tap_sentences(&j, lock_sentences, who);
-    tap_is_int(children.ended_badly, 0, "%s: each process that is not killed comes to its end",
-               who);
+    tap_is_int(load->ended_badly, 0, "%s: each process that is not killed comes to its end", who);
     tap_ok(j.grants >= load->granted && j.grants >= wanted_grants(),
            "%s: all grants are in the history: %d", who, j.grants);
     if (is_calm())
@@ -635,7 +657,6 @@ static void start_load(const struct mode *mode)
                           .proxy = load->proxy,
                           .mode = mode,
                           .began_ms = clock_ms()};
-    children = (struct children){0};
     history_clear();
     clear_counters();
     db_exec(load->raw, load->url, "UPDATE load_totals SET total = 0");
@@ -661,9 +682,10 @@ static void run_load(const struct mode *mode, unsigned seed)
             sleep_ms(5);
     }
     load->over = true;
-    children_join(&children);
-    for (int i = 0; i < number_of_clients() && is(THREADS); i++)
-        helper_join(clients[i].thread);
+    for (int i = 0; i < number_of_clients(); i++)
+        let_go_on(&clients[i]);
+    for (int i = 0; i < number_of_clients(); i++)
+        join_client(&clients[i]);
     for (int i = 0; i < SWEEPERS; i++)
         if (beside[i])
             helper_join(beside[i]);
