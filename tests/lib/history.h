@@ -54,6 +54,7 @@ struct line {
 
 /* ---- writing */
 
+/* NULL: $TMPDIR. */
 void history_open(const char *folder);
 /* Begins again, with an empty file. */
 void history_clear(void);

@@ -18,7 +18,8 @@ int load_count(int brief, int whole, int least)
     return count > least ? count : least;
 }
 
-int64_t load_ms(int64_t whole)
+/* 0 in the brief form. */
+static int64_t load_ms(int64_t whole)
 {
     const char *seconds = getenv("ROWLOCK_TEST_SECONDS");
     return !load_is_long() ? 0 : seconds ? strtoll(seconds, NULL, 10) * 1000 : whole;
@@ -53,45 +54,4 @@ void *load_memory(size_t size)
 void child_of_load(void)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-}
-
-void children_stop(struct children *c, int i, int64_t ms)
-{
-    if (c->stopped_until[i])
-        return;
-    kill(c->pid[i], SIGSTOP);
-    c->stops++;
-    c->stopped_until[i] = clock_ms() + ms;
-}
-
-void children_kill(struct children *c, int i)
-{
-    kill(c->pid[i], SIGKILL);
-    c->ended_badly += child_join(c->pid[i]) != 256 + SIGKILL;
-    c->kills++;
-    c->pid[i] = 0;
-    c->stopped_until[i] = 0;
-}
-
-static void go_on(struct children *c, int i)
-{
-    if (c->stopped_until[i])
-        kill(c->pid[i], SIGCONT);
-    c->stopped_until[i] = 0;
-}
-
-void children_wake(struct children *c)
-{
-    for (int i = 0; i < CHILDREN_MAX; i++)
-        if (clock_ms() >= c->stopped_until[i])
-            go_on(c, i);
-}
-
-void children_join(struct children *c)
-{
-    for (int i = 0; i < CHILDREN_MAX; i++)
-        go_on(c, i);
-    for (int i = 0; i < CHILDREN_MAX; i++)
-        if (c->pid[i])
-            c->ended_badly += child_join(c->pid[i]) != 0;
 }

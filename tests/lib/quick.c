@@ -246,6 +246,20 @@ rowlock_grant grant_of(rowlock_db *db, const char *name)
     return grant;
 }
 
+rowlock_grant holder_of(const rowlock_lock *lock)
+{
+    rowlock_grant holder = ROWLOCK_GRANT_INIT;
+    (void)!rowlock_lock_holder(lock, &holder);
+    return holder;
+}
+
+rowlock_stats stats_of(rowlock_db *db)
+{
+    rowlock_stats stats = ROWLOCK_STATS_INIT;
+    must(db, rowlock_db_stats(db, &stats), "read the counters");
+    return stats;
+}
+
 void must_install(const char *url)
 {
     if (getenv("ROWLOCK_TEST_QUORUM")) {

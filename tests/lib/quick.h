@@ -52,6 +52,9 @@ int open_keeper_at(const char *url, const rowlock_db_options *options, rowlock_k
                    rowlock_error *err);
 /* The first grant of a name in the table; token 0: it has none. */
 rowlock_grant grant_of(rowlock_db *db, const char *name);
+/* The holder that the last try met; token 0: it met none. */
+rowlock_grant holder_of(const rowlock_lock *lock);
+rowlock_stats stats_of(rowlock_db *db);
 void must_install(const char *url);
 
 /* Closes several, in this order; NULL is skipped. */

@@ -35,7 +35,7 @@ static void bad_fences(const struct contract *c)
     db_exec(c->raw, c->url, "DELETE FROM rowlock_fences WHERE resource = '%s'", name + 1);
 }
 
-static void fence_in_a_transaction(const struct contract *c, const char *isolation)
+void transaction_fences(const struct contract *c, const char *isolation)
 {
     OWNED(scene) struct scene s = scene_open(c, isolation, "tx fence", true);
     db_exec(c->raw, c->url, "DELETE FROM rowlock_fences WHERE resource = 'tx fence'");
@@ -234,11 +234,6 @@ static void raising(const struct contract *c)
     other_tables(c);
     no_tokens_left(c, url);
     drop_tables(c, RAISED, url);
-}
-
-void transaction_fences(const struct contract *c, const char *isolation)
-{
-    fence_in_a_transaction(c, isolation);
 }
 
 void transaction_fences_once(const struct contract *c)

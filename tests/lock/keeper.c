@@ -8,7 +8,7 @@
 #include "contract.h"
 #include "faultproxy.h"
 
-enum { LOCKS = 3, LEASE_MS = 9000, WAIT_MS = 60000 };
+enum { LEASE_MS = 9000, WAIT_MS = 60000 };
 
 static const char PROGRAM[] = "keeper under test";
 
@@ -38,25 +38,30 @@ static rowlock_keeper *must_keep(const char *url)
 }
 
 /* It waits: on InnoDB a scene that has a row locked keeps new rows out of the gaps beside it. */
-static int keep(rowlock_lock *lock, rowlock_keeper *keeper, struct told *told)
+static int keep_kind(rowlock_lock *lock, int permits, rowlock_keeper *keeper, struct told *told)
 {
     rowlock_acquire_options options =
         *OPTIONS(acquire, .ttl_ms = slow_ms(LEASE_MS), .wait_ms = slow_ms(WAIT_MS),
-                 .keeper = keeper, .on_state = note_told, .context = told);
+                 .permits = permits, .keeper = keeper, .on_state = note_told, .context = told);
     return rowlock_acquire(lock, &options);
 }
 
-static rowlock_stats stats_of(rowlock_db *db)
+static int keep(rowlock_lock *lock, rowlock_keeper *keeper, struct told *told)
 {
-    rowlock_stats stats = ROWLOCK_STATS_INIT;
-    if (rowlock_db_stats(db, &stats) != ROWLOCK_OK)
-        tap_ok(false, "the counters are read");
-    return stats;
+    return keep_kind(lock, 0, keeper, told);
 }
 
-static bool renewed_beyond(rowlock_db *db, const char *name, int64_t renewals)
+static long long renewals_of(const struct contract *c, const rowlock_lock *lock)
 {
-    return EVENTUALLY(grant_of(db, name).renewals > renewals);
+    return db_int(c->raw, c->url,
+                  "SELECT coalesce(max(renewals), 0) FROM rowlock_locks "
+                  "WHERE name = '%s' AND token = %lld",
+                  rowlock_lock_name(lock), (long long)rowlock_lock_token(lock));
+}
+
+static bool renewed_beyond(const struct contract *c, const rowlock_lock *lock, long long renewals)
+{
+    return EVENTUALLY(renewals_of(c, lock) > renewals);
 }
 
 static bool becomes(rowlock_lock *lock, rowlock_state state)
@@ -77,17 +82,14 @@ struct kept {
     rowlock_keeper *keeper;
     rowlock_db *db, *other; /* the holder's connection, and another client's */
     rowlock_lock *lock;
-    struct faultproxy *proxy; /* between the keeper and its server; NULL: none */
-    char *through;
     struct told told;
 };
 
-static void keep_one(struct kept *k, const struct contract *c, const char *name, bool by_proxy)
+static void keep_one(struct kept *k, const struct contract *c, const char *name,
+                     const char *keepers_url)
 {
     *k = (struct kept){.c = c, .db = must_open(c->url), .other = must_open(c->url)};
-    if (by_proxy)
-        k->proxy = faultproxy_start(c->url, &k->through);
-    k->keeper = must_keep(by_proxy ? k->through : c->url);
+    k->keeper = must_keep(keepers_url);
     k->lock = must_lock(k->db, name);
     is_result(k->db, keep(k->lock, k->keeper, &k->told), ROWLOCK_OK, "a lock is kept");
 }
@@ -105,9 +107,6 @@ static void end_keeping(struct kept *k)
     close_dbs(k->db, k->other);
     if (k->keeper)
         stop_keeper(k);
-    if (k->proxy)
-        faultproxy_stop(k->proxy);
-    free(k->through);
 }
 
 /* ---- kept */
@@ -117,7 +116,7 @@ static int stays_ours(void *argument)
     enum { HEARTBEATS = 2 };
     const struct contract *c = argument;
     CLOSED_BY(end_keeping) struct kept k;
-    keep_one(&k, c, "kept", false);
+    keep_one(&k, c, "kept", c->url);
     OWNED(lock) rowlock_lock *wanted = must_lock(k.other, "kept");
     int64_t token = rowlock_lock_token(k.lock), until = clock_ms() + slow_ms(WAIT_MS);
     int tries = 0, busy = 0;
@@ -148,31 +147,47 @@ static int stays_ours(void *argument)
     return 0;
 }
 
+static const struct {
+    const char *name;
+    int permits;
+} several[] = {
+    {"kept 0", 0},
+    {"kept 1", 0},
+    {"kept shared", ROWLOCK_SHARED},
+    {"kept shared", ROWLOCK_SHARED},
+    {"kept counted", 3},
+    {"kept counted", 3},
+};
+
 static int several_handles(void *argument)
 {
     const struct contract *c = argument;
     struct told told = {0};
     OWNED(keeper) rowlock_keeper *keeper = must_keep(c->url);
-    rowlock_db *dbs[LOCKS];
-    rowlock_lock *locks[LOCKS];
-    char name[LOCKS][20];
-    for (int i = 0; i < LOCKS; i++) {
-        snprintf(name[i], sizeof name[i], "kept %d", i);
+    rowlock_db *dbs[COUNT(several)];
+    rowlock_lock *locks[COUNT(several)];
+    long long renewals[COUNT(several)];
+    for (int i = 0; i < COUNT(several); i++) {
         dbs[i] = must_open(c->url);
-        locks[i] = must_lock(dbs[i], name[i]);
-        is_result(dbs[i], keep(locks[i], keeper, &told), ROWLOCK_OK, "%s, of a db of its own",
-                  name[i]);
+        locks[i] = must_lock(dbs[i], several[i].name);
+        is_result(dbs[i], keep_kind(locks[i], several[i].permits, keeper, &told), ROWLOCK_OK,
+                  "%s, of a db of its own", several[i].name);
     }
-    for (int i = 0; i < LOCKS; i++)
-        tap_ok(renewed_beyond(dbs[i], name[i], 0), "%s is renewed", name[i]);
+    for (int i = 0; i < COUNT(several); i++) {
+        tap_ok(renewed_beyond(c, locks[i], 0), "%s is renewed", several[i].name);
+        tap_is_int(rowlock_lock_state(locks[i]), ROWLOCK_STATE_HELD, "as its holder knows");
+    }
     is_result(dbs[0], rowlock_release(locks[0]), ROWLOCK_OK, "one is released");
     rowlock_db_close(dbs[1]);
-    int64_t renewals = grant_of(dbs[2], name[2]).renewals;
-    tap_ok(renewed_beyond(dbs[2], name[2], renewals), "the others' end does not concern it");
-    tap_is_int(rows_of(c, name[0]) + rows_of(c, name[1]), 0, "they are gone");
+    for (int i = 2; i < COUNT(several); i++)
+        renewals[i] = renewals_of(c, locks[i]);
+    for (int i = 2; i < COUNT(several); i++)
+        tap_ok(renewed_beyond(c, locks[i], renewals[i]), "the others' end does not concern it");
+    tap_is_int(rows_of(c, "kept 0") + rows_of(c, "kept 1"), 0, "they are gone");
     tap_is_int(told.lost, 0, "none was lost");
-    close_dbs(dbs[0], dbs[2]);
-    close_each_lock(locks, LOCKS);
+    dbs[1] = NULL;
+    close_each_lock(locks, COUNT(several));
+    close_each_db(dbs, COUNT(several));
     return 0;
 }
 
@@ -207,7 +222,7 @@ static int busy_threads(void *argument)
 {
     const struct contract *c = argument;
     CLOSED_BY(end_keeping) struct kept k;
-    keep_one(&k, c, "kept beside", false);
+    keep_one(&k, c, "kept beside", c->url);
     struct worker workers[2] = {{.c = c, .keeper = k.keeper, .name = "comes"},
                                 {.c = c, .keeper = k.keeper, .name = "goes"}};
     struct helper *helpers[2];
@@ -229,7 +244,7 @@ static int broken(void *argument)
 {
     const struct contract *c = argument;
     CLOSED_BY(end_keeping) struct kept k;
-    keep_one(&k, c, "broken", false);
+    keep_one(&k, c, "broken", c->url);
     tap_ok(!readable(k.lock, 0), "its descriptor is not readable");
     is_result(k.other, rowlock_break(k.other, "broken", 0, NULL), ROWLOCK_OK, "it is broken");
     tap_ok(readable(k.lock, slow_ms(WAIT_MS)), "then the descriptor is");
@@ -252,7 +267,7 @@ static int locked_by_others(void *argument)
 {
     const struct contract *c = argument;
     CLOSED_BY(end_keeping) struct kept k;
-    keep_one(&k, c, "locked", false);
+    keep_one(&k, c, "locked", c->url);
     OWNED(session) void *session = c->raw->open(c->url);
     raw_run(c->raw, session, "%s", c->begin);
     raw_run(c->raw, session, "UPDATE rowlock_locks SET note = 'x' WHERE name = 'locked'");
@@ -283,28 +298,22 @@ static bool kill_keeper(const struct contract *c)
                              PROGRAM) > 0);
 }
 
-struct killed {
-    const struct contract *c;
-    rowlock_keeper *keeper;
-};
-
 /* Before other scenes open connections, which it could take for the keeper's. */
-static void open_killed(struct killed *killed)
+static rowlock_keeper *open_killed(const struct contract *c)
 {
-    killed->keeper = must_keep(killed->c->url);
-    tap_ok(kill_keeper(killed->c), "the server ends the keeper's idle connection");
+    rowlock_keeper *keeper = must_keep(c->url);
+    tap_ok(kill_keeper(c), "the server ends the keeper's idle connection");
+    return keeper;
 }
 
-static void keeps_killed(const struct killed *killed)
+static void keeps_killed(const struct contract *c, rowlock_keeper *keeper)
 {
     struct told told = {0};
-    OWNED(keeper) rowlock_keeper *keeper = killed->keeper;
-    OWNED(db) rowlock_db *db = must_open(killed->c->url);
+    OWNED(db) rowlock_db *db = must_open(c->url);
     OWNED(lock) rowlock_lock *lock = must_lock(db, "killed");
     is_result(db, keep(lock, keeper, &told), ROWLOCK_OK, "a lock is kept nevertheless");
-    tap_ok(renewed_beyond(db, "killed", 0), "by a new one");
-    int64_t renewals = grant_of(db, "killed").renewals;
-    tap_ok(renewed_beyond(db, "killed", renewals), "again and again");
+    tap_ok(renewed_beyond(c, lock, 0), "by a new one");
+    tap_ok(renewed_beyond(c, lock, renewals_of(c, lock)), "again and again");
     tap_ok(becomes(lock, ROWLOCK_STATE_HELD), "the lock is HELD");
     tap_is_int(told.lost, 0, "no loss was told");
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "and it is released");
@@ -315,19 +324,20 @@ static void keeps_killed(const struct killed *killed)
 static int silent_network(void *argument)
 {
     const struct contract *c = argument;
+    OWNED(text) char *through = NULL;
+    OWNED(proxy) struct faultproxy *proxy = faultproxy_start(c->url, &through);
     CLOSED_BY(end_keeping) struct kept k;
-    keep_one(&k, c, "silent", true);
+    keep_one(&k, c, "silent", through);
     OWNED(lock) rowlock_lock *other = must_lock(k.db, "spoken");
     is_result(k.db, keep(other, k.keeper, &k.told), ROWLOCK_OK, "and another");
     tap_ok(!readable(k.lock, 0), "there is nothing to tell");
-    faultproxy_blackhole(k.proxy);
+    faultproxy_blackhole(proxy);
     tap_ok(readable(k.lock, slow_ms(WAIT_MS)), "its network falls silent, and that is told");
     tap_ok(rowlock_lock_state(k.lock) >= ROWLOCK_STATE_JEOPARDY, "by the clock alone");
     is_result(k.db, rowlock_release(k.lock), ROWLOCK_OK, "the lock can be released meanwhile");
     is_result(k.db, rowlock_renew(other, 0), ROWLOCK_OK, "and the other renewed");
-    faultproxy_heal(k.proxy);
-    int64_t renewals = grant_of(k.db, "spoken").renewals;
-    tap_ok(renewed_beyond(k.db, "spoken", renewals), "the network is back, and the keeper");
+    faultproxy_heal(proxy);
+    tap_ok(renewed_beyond(c, other, renewals_of(c, other)), "the network is back, and the keeper");
     tap_is_int(rows_of(c, "silent"), 0, "what was released stays released");
     return 0;
 }
@@ -336,14 +346,16 @@ static int silent_network(void *argument)
 static int late_renewal(void *argument)
 {
     const struct contract *c = argument;
+    OWNED(text) char *through = NULL;
+    OWNED(proxy) struct faultproxy *proxy = faultproxy_start(c->url, &through);
     CLOSED_BY(end_keeping) struct kept k;
-    keep_one(&k, c, "late", true);
+    keep_one(&k, c, "late", through);
     OWNED(lock) rowlock_lock *other = must_lock(k.db, "beside the late one");
     is_result(k.db, keep(other, k.keeper, &k.told), ROWLOCK_OK, "and another");
-    faultproxy_arm(k.proxy, 1, (struct fault){FAULT_DELAY, ON_REQUEST, LEASE_MS / 20});
-    tap_ok(EVENTUALLY(faultproxy_fired(k.proxy)), "its renewal is on the way");
+    faultproxy_arm(proxy, 1, (struct fault){FAULT_DELAY, ON_REQUEST, LEASE_MS / 20});
+    tap_ok(EVENTUALLY(faultproxy_fired(proxy)), "its renewal is on the way");
     is_result(k.db, rowlock_release(k.lock), ROWLOCK_OK, "it is released");
-    tap_ok(renewed_beyond(k.other, "beside the late one", 0), "the renewal arrives");
+    tap_ok(renewed_beyond(c, other, 0), "the renewal arrives");
     tap_is_int(rows_of(c, "late"), 0, "and what was released stays so");
     tap_is_int(rowlock_lock_state(k.lock), ROWLOCK_STATE_NONE, "nothing is held");
     tap_is_int(k.told.lost, 0, "and no loss was told");
@@ -364,7 +376,7 @@ static int elsewhere(void *argument)
               "a keeper keeps what is of its own tables");
     tap_is_int(rows_of(c, "elsewhere"), 0, "nothing was acquired");
     is_result(there, keep(right, keeper, &told), ROWLOCK_OK, "such a lock it does keep");
-    tap_ok(renewed_beyond(there, "elsewhere", 0), "in its own tables");
+    tap_ok(EVENTUALLY(grant_of(there, "elsewhere").renewals > 0), "in its own tables");
     close_locks(lock, right);
     close_dbs(db, there);
     rowlock_keeper_close(keeper);
@@ -372,33 +384,22 @@ static int elsewhere(void *argument)
     return 0;
 }
 
-enum where { ALL, SERVERS };
-
-static const struct scene {
-    int (*play)(void *contract);
-    enum where where;
-} scenes[] = {
-    {stays_ours, ALL},         {several_handles, ALL},
-    {busy_threads, ALL},       {broken, ALL},
-    {elsewhere, ALL},          {locked_by_others, SERVERS},
-    {silent_network, SERVERS}, {late_renewal, SERVERS},
-};
+/* The last three need a server. */
+static int (*const scenes[])(void *contract) = {stays_ours,     several_handles, busy_threads,
+                                                broken,         elsewhere,       locked_by_others,
+                                                silent_network, late_renewal};
 
 void contract_keeper(const struct contract *c)
 {
-    enum { SCENES = sizeof scenes / sizeof scenes[0] };
-    struct helper *helpers[SCENES] = {0};
-    struct killed killed = {.c = c};
-    if (c->has_server)
-        open_killed(&killed);
-    for (int i = 0; i < SCENES; i++)
-        if (c->has_server || scenes[i].where == ALL)
-            helpers[i] = helper_start(scenes[i].play, (void *)c);
-    if (c->has_server)
-        keeps_killed(&killed);
-    for (int i = 0; i < SCENES; i++)
-        if (helpers[i])
-            helper_join(helpers[i]);
+    struct helper *helpers[COUNT(scenes)];
+    int count = c->has_server ? COUNT(scenes) : COUNT(scenes) - 3;
+    OWNED(keeper) rowlock_keeper *killed = c->has_server ? open_killed(c) : NULL;
+    for (int i = 0; i < count; i++)
+        helpers[i] = helper_start(scenes[i], (void *)c);
+    if (killed)
+        keeps_killed(c, killed);
+    for (int i = 0; i < count; i++)
+        helper_join(helpers[i]);
     /* There it keeps all writers of the file out. */
     if (!c->has_server)
         locked_by_others((void *)c);

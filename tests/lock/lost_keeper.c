@@ -17,15 +17,11 @@ struct kept {
     long long renewals; /* when last looked at */
 };
 
-/* Long enough for a deadline, if it takes one to notice, and reconnecting within the lease. */
-static int64_t lease_ms(const struct loss *l)
-{
-    return (loss_is_cut(l->way) ? 4 : 6) * loss_deadline_ms(l);
-}
-
+/* The lease is long enough for a deadline, if it takes one to notice, and for reconnecting. */
 static struct kept keep(struct loss *l)
 {
-    struct kept k = {.db = loss_open_at(l->ours, NULL), .ttl_ms = lease_ms(l)};
+    struct kept k = {.db = loss_open_at(l->ours, NULL)};
+    k.ttl_ms = (loss_is_cut(l->way) ? 4 : 6) * loss_deadline_ms(l);
     rowlock_db_options options = loss_options(l);
     rowlock_error err = ROWLOCK_ERROR_INIT;
     int said = ROWLOCK_ECONN;

@@ -207,12 +207,6 @@ static struct losing hold_and_lose(struct loss *l, int64_t ttl_ms, int (*call)(r
     return r;
 }
 
-static void is_released(struct loss *l, struct losing *r)
-{
-    loss_result(l, r->p.db, rowlock_release(r->p.lock), ROWLOCK_OK, "it is released");
-    loss_is(l, loss_rows(l), 0, "and gone");
-}
-
 static void end_losing(struct losing *r)
 {
     close_pair(&r->p);
@@ -289,7 +283,8 @@ static void lose_renew(struct loss *l)
     loss_result(l, r.p.db, renew_for_long(r.p.lock), ROWLOCK_OK, "the next gets through");
     loss_pass(l);
     loss_granted(l, r.p.lock, r.token);
-    is_released(l, &r);
+    loss_result(l, r.p.db, rowlock_release(r.p.lock), ROWLOCK_OK, "it is released");
+    loss_is(l, loss_rows(l), 0, "and gone");
 }
 
 /* A shorter lease than the next renewal gives, by a request that may arrive after that. */
@@ -382,15 +377,7 @@ static void lose_release_to_rival(struct loss *l)
         loss_is(l, rowlock_verify(r.p.rival), ROWLOCK_OK, "the rival's grant is not touched");
     }
     close_pair(&r.p);
-    loss_is(l, loss_rows(l), 0, "nothing is left behind");
-}
-
-static void lose_release_and_close(struct loss *l)
-{
-    struct losing r = hold_and_lose(l, LONG_TTL_MS, rowlock_release);
-    loss_pass_before(l);
-    close_pair(&r.p);
-    loss_is(l, loss_rows(l), 0, "closing settles it");
+    loss_is(l, loss_rows(l), 0, "closing settles it: nothing is left behind");
 }
 
 /* The grant is broken between the lost request and the next question. */
@@ -423,8 +410,7 @@ const struct operation lost_lock_operations[] = {
     {"note", lose_note, RECONNECTS | POOLS, 0},
     {"verify", lose_verify, RECONNECTS, 0},
     {"release", lose_release, RECONNECTS | POOLS | CONNECTS, 0},
-    {"release to a rival", lose_release_to_rival, 0, 0},
-    {"release and close", lose_release_and_close, POOLS, 0},
+    {"release to a rival", lose_release_to_rival, POOLS, 0},
     {"release of a broken grant", lose_release_of_broken, 0, 0},
     {NULL, NULL, 0, 0},
 };

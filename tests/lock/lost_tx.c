@@ -28,17 +28,13 @@ static int rescue(void *argument)
     return 0;
 }
 
-static bool swallows(const struct loss *l)
-{
-    return l->way == REQUEST_SWALLOWED || l->way == ANSWER_SWALLOWED;
-}
-
 /* BEGIN is not looked at, what follows is. A COMMIT that is swallowed would be waited for for ever; and
  * on MySQL how long an adopted connection waits is for its owner to say. A slow machine begins again. */
 static struct deal begin(struct loss *l)
 {
-    char timeout[40], why[300] = "";
-    snprintf(timeout, sizeof timeout, "read_timeout=%d", (int)(loss_deadline_ms(l) / 1000));
+    char why[300] = "";
+    const char *timeout = textf("read_timeout=%d", (int)(loss_deadline_ms(l) / 1000));
+    OWNED(text)
     char *url =
         strcmp(l->raw->name, "mysql") == 0 ? url_with(l->through, timeout) : strdup(l->through);
     struct deal d = {.lock = must_lock(l->others, l->name), .loss = l};
@@ -55,14 +51,14 @@ static struct deal begin(struct loss *l)
         rowlock_db_close(d.tx);
         l->raw->close(d.session);
     }
-    free(url);
     return d;
 }
 
 static void arm(struct loss *l, struct deal *d)
 {
     loss_arm(l);
-    d->rescuer = swallows(l) ? helper_start(rescue, d) : NULL;
+    if (l->way == REQUEST_SWALLOWED || l->way == ANSWER_SWALLOWED)
+        d->rescuer = helper_start(rescue, d);
 }
 
 /* A connection that is lost took the transaction along; what the caller can do is close it. */
@@ -91,6 +87,9 @@ static enum outcome end(struct loss *l, struct deal *d, int said)
     return outcome;
 }
 
+/* The outcome of a transaction with this call in it. The loss is armed from the call to the COMMIT. */
+#define DEALING(l, d, call) (arm(l, d), end(l, d, call))
+
 static void close_deal(struct deal *d)
 {
     rowlock_lock_close(d->lock);
@@ -107,9 +106,7 @@ static void lose_guard(struct loss *l)
     CLOSED_BY(close_deal) struct deal d = begin(l);
     loss_result(l, l->others, try_lock(d.lock, LONG_TTL_MS), ROWLOCK_OK, "granted at first");
     long long token = rowlock_lock_token(d.lock);
-    arm(l, &d);
-    int said = rowlock_guard(d.lock, d.tx);
-    end(l, &d, said);
+    DEALING(l, &d, rowlock_guard(d.lock, d.tx));
     loss_granted(l, d.lock, token);
     loss_result(l, l->others, rowlock_break(l->others, l->name, token, NULL), ROWLOCK_OK,
                 "nothing is guarded any more");
@@ -120,9 +117,8 @@ static void lose_tx_acquire(struct loss *l)
 {
     CLOSED_BY(close_deal) struct deal d = begin(l);
     long long token = loss_next_token(l);
-    arm(l, &d);
-    int said = rowlock_tx_acquire(d.lock, d.tx, OPTIONS(acquire, .ttl_ms = LONG_TTL_MS));
-    enum outcome outcome = end(l, &d, said);
+    enum outcome outcome =
+        DEALING(l, &d, rowlock_tx_acquire(d.lock, d.tx, OPTIONS(acquire, .ttl_ms = LONG_TTL_MS)));
     if (outcome == COMMITTED) {
         loss_granted(l, d.lock, token);
         loss_result(l, l->others, rowlock_release(d.lock), ROWLOCK_OK, "it is released");
@@ -143,9 +139,7 @@ static void lose_tx_release(struct loss *l)
     CLOSED_BY(close_deal) struct deal d = begin(l);
     loss_result(l, l->others, try_lock(d.lock, LONG_TTL_MS), ROWLOCK_OK, "granted at first");
     long long token = rowlock_lock_token(d.lock);
-    arm(l, &d);
-    int said = rowlock_tx_release(d.lock, d.tx);
-    enum outcome outcome = end(l, &d, said);
+    enum outcome outcome = DEALING(l, &d, rowlock_tx_release(d.lock, d.tx));
     if (outcome == COMMITTED) {
         loss_is(l, loss_rows(l), 0, "the lock went with the commit");
         loss_result(l, l->others, rowlock_release(d.lock), ROWLOCK_OK,
@@ -165,9 +159,7 @@ static void lose_tx_release(struct loss *l)
 static void lose_tx_fence(struct loss *l)
 {
     CLOSED_BY(close_deal) struct deal d = begin(l);
-    arm(l, &d);
-    int said = rowlock_fence(d.tx, l->name, 5);
-    enum outcome outcome = end(l, &d, said);
+    enum outcome outcome = DEALING(l, &d, rowlock_fence(d.tx, l->name, 5));
     if (outcome != UNKNOWN)
         loss_ok(l, becomes(l, loss_seen, outcome == COMMITTED ? 5 : 0),
                 "what was seen is committed");

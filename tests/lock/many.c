@@ -101,7 +101,6 @@ static void all_or_nothing(const struct contract *c, int permits)
 {
     struct bunch b;
     struct guest rival;
-    rowlock_grant holder = ROWLOCK_GRANT_INIT;
     bunch_open(&b, c, c->url);
     b.how.permits = permits;
     takes(&b, ROWLOCK_OK, "several locks that are free");
@@ -111,18 +110,16 @@ static void all_or_nothing(const struct contract *c, int permits)
         is_result(b.db, rowlock_verify(b.locks[i]), ROWLOCK_OK, "that is ours");
         is_result(b.db, rowlock_renew(b.locks[i], 0), ROWLOCK_OK, "and renewed");
     }
-    takes(&b, ROWLOCK_EMISUSE, "held ones are not taken again");
     release_all(&b);
     for (int i = 0; i < COUNT; i++) {
         rival_open(&rival, c, i, 0);
         is_told(&b, ROWLOCK_BUSY, i, "then none is to be had");
         holds(&b, 0);
         stand(c, 1, 0, "nothing is ours");
-        tap_is_int(rowlock_lock_holder(b.locks[i], &holder), ROWLOCK_OK, "the holder of that one");
-        tap_is_int(holder.token, rowlock_lock_token(rival.lock), "is told");
+        tap_is_int(holder_of(b.locks[i]).token, rowlock_lock_token(rival.lock),
+                   "the holder of that one is told");
         if (i + 1 < COUNT)
-            tap_is_int(rowlock_lock_holder(b.locks[i + 1], &holder), ROWLOCK_NONE,
-                       "of others, which were never met, none is");
+            tap_is_int(holder_of(b.locks[i + 1]).token, 0, "of others, which were never met, none");
         b.how.wait_ms = 30;
         is_told(&b, ROWLOCK_TIMEOUT, i, "nor is waiting of use");
         stand(c, 1, 0, "nothing is left of the wait");
@@ -244,25 +241,6 @@ static void one_round_trip(const struct contract *c, struct faultproxy *proxy, c
     tap_ok(faultproxy_round_trips(proxy) <= 2, "takes one, or two to tell the holder");
 }
 
-/* As a client that waits for one lock: mostly asleep. */
-static void waits_quietly(const struct contract *c, struct faultproxy *proxy, const char *url)
-{
-    CLOSED_BY(guest_close) struct guest holder, one;
-    CLOSED_BY(bunch_close) struct bunch b;
-    rival_open(&holder, c, 1, 0);
-    guest_open_as(&one, c, url, NULL, names[1], 0);
-    bunch_open(&b, c, url);
-    one.how.wait_ms = b.how.wait_ms = 300;
-    faultproxy_round_trips(proxy);
-    is_result(one.db, rowlock_acquire(one.lock, &one.how), ROWLOCK_TIMEOUT, "waiting for that one");
-    int for_one = faultproxy_round_trips(proxy);
-    takes(&b, ROWLOCK_TIMEOUT, "waiting for it and others");
-    int for_many = faultproxy_round_trips(proxy);
-    /* A pause has 4 ms at least, and each look for many has three round trips at most. */
-    tap_ok(for_many < 400, "takes hardly more round trips (%d for one, %d for many)", for_one,
-           for_many);
-}
-
 /* They have been granted and released once. Returns the first one's token. */
 static int64_t bunch_open_known(struct bunch *b, const struct contract *c, const char *url,
                                 bool reconnects)
@@ -324,7 +302,7 @@ static void lost_and_broken(const struct contract *c, struct faultproxy *proxy, 
 
 void contract_many(const struct contract *c)
 {
-    char *url = NULL;
+    OWNED(text) char *url = NULL;
     static const int all_kinds[] = {0, ROWLOCK_SHARED, 3};
     for (size_t i = 0; i < sizeof all_kinds / sizeof all_kinds[0]; i++)
         all_or_nothing(c, all_kinds[i]);
@@ -332,15 +310,12 @@ void contract_many(const struct contract *c)
     kinds(c);
     waits_without_holding(c);
     waits_in_vain(c);
-    struct faultproxy *proxy = c->has_server ? faultproxy_start(c->url, &url) : NULL;
+    OWNED(proxy) struct faultproxy *proxy = c->has_server ? faultproxy_start(c->url, &url) : NULL;
     if (proxy) {
         one_round_trip(c, proxy, url);
-        waits_quietly(c, proxy, url);
         lost_answers(c, proxy, url, ON_REQUEST);
         lost_answers(c, proxy, url, ON_ANSWER);
         lost_and_broken(c, proxy, url);
-        faultproxy_stop(proxy);
-        free(url);
     }
     db_exec(c->raw, c->url, "DELETE FROM rowlock_tokens WHERE name LIKE 'many%%'");
 }

@@ -48,9 +48,7 @@ static void group_open(struct group *g, const struct contract *c)
     *g = (struct group){.c = c, .db = must_open(c->url)};
     db_exec(c->raw, c->url, "DELETE FROM rowlock_tokens WHERE name LIKE 'group %%'");
     for (int i = 0; i < NAMES; i++) {
-        char name[30];
-        snprintf(name, sizeof name, "group %04d", i);
-        g->locks[i] = must_lock(g->db, name);
+        g->locks[i] = must_lock(g->db, textf("group %04d", i));
         if (i != NEW && (try_lock(g->locks[i], HELD_MS) != ROWLOCK_OK ||
                          rowlock_release(g->locks[i]) != ROWLOCK_OK))
             raw_failed("a free lock", why(g->db));
@@ -73,7 +71,7 @@ static void group_close(struct group *g)
 
 /* The counter of the new name waits for the floor, with all token rows locked; the break waits for one of
  * these, and is the first to go on when they are committed. */
-static void broken_at_once(const struct contract *c)
+void contract_mysql_many(const struct contract *c)
 {
     CLOSED_BY(group_close) struct group g;
     int held = 0;
@@ -93,9 +91,4 @@ static void broken_at_once(const struct contract *c)
         held += rowlock_verify(g.locks[i]) == ROWLOCK_OK;
     tap_is_int(held, NAMES - 1, "the handles hold all others");
     is_result(g.db, rowlock_renew(g.locks[BROKEN], 0), ROWLOCK_LOST, "and that one is LOST");
-}
-
-void contract_mysql_many(const struct contract *c)
-{
-    broken_at_once(c);
 }

@@ -75,9 +75,6 @@ static void long_owner(const struct contract *c)
     tap_is_str(rowlock_result_name(rowlock_db_open(c->url, &options, &db, &err)), "ROWLOCK_EINVAL",
                "an owner of 256 bytes is refused");
     tap_ok(db == NULL, "and there is no handle");
-    options.owner = "";
-    tap_is_str(rowlock_result_name(rowlock_db_open(c->url, &options, &db, &err)), "ROWLOCK_EINVAL",
-               "an empty owner is refused");
 }
 
 void contract_owners(const struct contract *c)

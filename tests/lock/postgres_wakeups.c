@@ -78,9 +78,7 @@ static void is_heard(const struct contract *c, void *session, const char *reques
 /* The next waiter's channel, and the text of its notifications: the request. */
 static void ask_next(const struct contract *c, void *session, const char *column, char out[100])
 {
-    char sql[200];
-    snprintf(
-        sql, sizeof sql,
+    const char *sql = textf(
         "SELECT %s FROM rowlock_waiters WHERE name = 'own wakeup' ORDER BY ticket DESC LIMIT 1",
         column);
     if (!c->raw->ask(session, sql, out, 100))
@@ -121,44 +119,13 @@ static void our_channels(const struct contract *c)
     guest_gets(&next, "and gets it, woken for or not");
 }
 
-/* What is released in a transaction is told when that is committed, and not if it is rolled back. */
-static void wakes_at_commit(const struct contract *c)
-{
-    struct guest holder;
-    int on_it;
-    void *session = c->raw->open(c->url), *listener = c->raw->open(c->url);
-    raw_run(c->raw, listener, "LISTEN \"in line\"");
-    guest_adopt(&holder, c, session, "wakeup at commit");
-    guest_tries(&holder, ROWLOCK_OK, "a lock is held");
-    leave_ticket(c, "wakeup at commit", 1, wall_clock_us() + 600000000);
-    db_exec(c->raw, c->url,
-            "UPDATE rowlock_waiters SET wakeup = 'in line' WHERE name = 'wakeup at commit'");
-    for (int commits = 0; commits < 2; commits++) {
-        raw_run(c->raw, session, "BEGIN");
-        is_result(holder.db, rowlock_tx_release(holder.lock, holder.db), ROWLOCK_OK,
-                  "a release in a transaction");
-        tap_is_int(heard(c, listener, "in line", &on_it), 0, "wakes for no client yet");
-        raw_run(c->raw, session, commits ? "COMMIT" : "ROLLBACK");
-        tap_is_int(heard(c, listener, "in line", &on_it), commits,
-                   commits ? "but when it is committed" : "nor when it is rolled back");
-        if (!commits)
-            is_result(holder.db, rowlock_renew(holder.lock, 0), ROWLOCK_OK, "(it is still held)");
-    }
-    rowlock_forget(holder.lock);
-    guest_close(&holder);
-    c->raw->close(session);
-    c->raw->close(listener);
-    db_exec(c->raw, c->url, "DELETE FROM rowlock_waiters WHERE name = 'wakeup at commit'");
-}
-
 void contract_postgres_only(const struct contract *c)
 {
     applications_channels(c, false);
     our_channels(c);
     contract_postgres_first(c);
     contract_postgres_objects(c);
-    if (c->pooled)
-        return; /* a pooler that lends a session for a transaction has no listener */
-    applications_channels(c, true);
-    wakes_at_commit(c);
+    /* A pooler that lends a session for a transaction has no listener. */
+    if (!c->pooled)
+        applications_channels(c, true);
 }

@@ -93,7 +93,6 @@ static void line_ends(struct guest *holder, struct guest *g, const char *what)
 {
     guest_releases(holder, ROWLOCK_OK, "the lock is released");
     guest_gets(g, what);
-    guests_close(g, holder, NULL);
 }
 
 static void waits_in_vain(struct guest *g, int64_t wait_ms, const char *what)
@@ -112,8 +111,7 @@ static void forget_tickets(const struct contract *c, const char *name)
 /* A name that was never granted, or whose counter a sweep has taken, has a line as any other. */
 static void nobody_overtakes(const struct contract *c, const char *name, bool is_known)
 {
-    struct guest g;
-    rowlock_grant holder = ROWLOCK_GRANT_INIT;
+    CLOSED_BY(guest_close) struct guest g;
     guest_open(&g, c, name, 0);
     if (is_known) {
         guest_tries(&g, ROWLOCK_OK, "a lock is granted");
@@ -123,7 +121,7 @@ static void nobody_overtakes(const struct contract *c, const char *name, bool is
     for (int permits = -1; permits < 3; permits++) {
         g.how.permits = permits;
         guest_tries(&g, ROWLOCK_BUSY, "a free lock is not for newcomers while somebody waits");
-        tap_is_int(rowlock_lock_holder(g.lock, &holder), ROWLOCK_NONE, "it has no holder");
+        tap_is_int(holder_of(g.lock).token, 0, "it has no holder");
     }
     g.how.permits = 0;
     waits_in_vain(&g, 50, "they stand behind the waiter");
@@ -139,7 +137,6 @@ static void nobody_overtakes(const struct contract *c, const char *name, bool is
     g.how.permits = 0;
     db_exec(c->raw, c->url, "UPDATE rowlock_waiters SET expires = 5 WHERE name = '%s'", name);
     guest_tries(&g, ROWLOCK_OK, "a ticket whose lease is over is no obstacle");
-    guest_close(&g);
     forget_tickets(c, name);
 }
 
@@ -151,40 +148,12 @@ static long long expires_of(const struct guest *g)
         rowlock_lock_name(g->lock), rowlock_lock_owner(g->lock));
 }
 
-/* What a dead client had sent may still be carried out: a try is granted, its ticket renewed. */
-static bool is_buried(const struct guest *g, long long dead, long long over)
-{
-    const struct contract *c = g->c;
-    const char *name = rowlock_lock_name(g->lock);
-    db_exec(c->raw, c->url, "DELETE FROM rowlock_locks WHERE name = '%s' AND owner <> '%s'", name,
-            rowlock_lock_owner(g->lock));
-    db_exec(c->raw, c->url,
-            "UPDATE rowlock_waiters SET expires = %lld WHERE name = '%s' AND ticket = %lld", over,
-            name, dead);
-    return g->ended;
-}
-
-/* The lock is free, but the ticket of a dead waiter is before g. The ticket ends when the waiter has
- * looked again, which renewed its own ticket. */
-static void granted_after(struct guest *g, long long dead, const char *what)
-{
-    const struct contract *c = g->c;
-    const char *name = rowlock_lock_name(g->lock);
-    int64_t token = 0, when = 0;
-    long long expires = expires_of(g);
-    tap_ok(EVENTUALLY(g->ended || expires_of(g) != expires), "it looks");
-    long long over = db_int(c->raw, c->url, "SELECT %s", c->raw->clock);
-    (void)EVENTUALLY(is_buried(g, dead, over));
-    guest_gets(g, what);
-    is_result(g->db, rowlock_last_grant(g->db, name, &token, &when), ROWLOCK_OK, "that grant");
-    tap_ok(when >= over, "came when the dead one's ticket was over, not before");
-    set_polls(0);
-}
-
-/* A waiter that is before us by its ticket may have come after us: the number counts. */
+/* A waiter that is before us by its ticket may have come after us: the number counts. The ticket of
+ * the dead one ends when the waiter behind it has looked again, which renewed its own ticket. */
 static void tickets_decide(const struct contract *c)
 {
-    struct guest holder, one;
+    CLOSED_BY(guest_close) struct guest holder, one;
+    int64_t when = 0;
     guests_open(c, "tickets", 0, &holder, &one, NULL);
     guest_tries(&holder, ROWLOCK_OK, "a lock is held");
     leave_ticket(c, "tickets", 1, in_an_hour());
@@ -192,8 +161,16 @@ static void tickets_decide(const struct contract *c)
     guest_queue(&one);
     tap_ok(ticket_of(&one) > 1, "a later ticket");
     guest_releases(&holder, ROWLOCK_OK, "it is released");
-    granted_after(&one, 1, "the waiter behind the dead is granted it");
-    guests_close(&one, &holder, NULL);
+    long long expires = expires_of(&one);
+    tap_ok(EVENTUALLY(one.ended || expires_of(&one) != expires), "it looks");
+    long long over = db_int(c->raw, c->url, "SELECT %s", c->raw->clock);
+    db_exec(c->raw, c->url,
+            "UPDATE rowlock_waiters SET expires = %lld WHERE name = 'tickets' AND ticket = 1",
+            over);
+    guest_gets(&one, "the waiter behind the dead is granted it");
+    is_result(one.db, rowlock_last_grant(one.db, "tickets", NULL, &when), ROWLOCK_OK, "that grant");
+    tap_ok(when >= over, "came when the dead one's ticket was over, not before");
+    set_polls(0);
     forget_tickets(c, "tickets");
 }
 
@@ -209,9 +186,6 @@ static void nothing_left(const struct contract *c)
     g.how.wait_ms = ROWLOCK_FOREVER;
     guest_queue(&g);
     is_result(g.db, guest_cancel(&g), ROWLOCK_CANCELLED, "a wait is cancelled");
-    tap_is_int(tickets_of(c, "left"), 0, "no ticket is left behind");
-    rowlock_cancel(g.db);
-    is_result(g.db, rowlock_acquire(g.lock, &g.how), ROWLOCK_CANCELLED, "one before it began");
     tap_is_int(tickets_of(c, "left"), 0, "no ticket is left behind");
     guest_queue(&g);
     guest_queue(&behind);
@@ -246,29 +220,6 @@ static void uncontended(const struct contract *c)
     drop_tables(c, "ticketless_", url);
 }
 
-/* ---- round trips */
-
-/* A waiter behind one that is dead, or has no wake-up, does not ask without pause. */
-static void waits_quietly(const struct contract *c, struct faultproxy *proxy, const char *url,
-                          bool held)
-{
-    struct guest holder, g;
-    guest_open(&holder, c, "quiet", 0);
-    guest_open_as(&g, c, url, NULL, "quiet", 0);
-    if (held)
-        guest_tries(&holder, ROWLOCK_OK, "a lock is held");
-    else
-        leave_ticket(c, "quiet", 1, in_an_hour());
-    faultproxy_round_trips(proxy);
-    waits_in_vain(&g, 300, held ? "waiting behind a holder" : "waiting behind a dead waiter");
-    int trips = faultproxy_round_trips(proxy);
-    tap_ok(trips < 150, "asks seldom (%d round trips)", trips);
-    guests_close(&g, &holder, NULL);
-    forget_tickets(c, "quiet");
-}
-
-/* ---- connections that are lost */
-
 static void keeps_its_place(const struct contract *c, struct faultproxy *proxy, const char *url)
 {
     CLOSED_BY(guest_close) struct guest holder, first, second;
@@ -291,39 +242,11 @@ static void keeps_its_place(const struct contract *c, struct faultproxy *proxy, 
     guest_gets(&second, "gets it then");
 }
 
-static void dies(const struct contract *c, struct faultproxy *proxy, const char *url)
-{
-    CLOSED_BY(guest_close) struct guest holder, first = {.c = c}, second;
-    rowlock_db_options options = *OPTIONS(db, .reconnect_ms = -1);
-    guests_open(c, "dead", 0, &holder, &second, NULL);
-    first.db = must_open_with(url, &options);
-    first.lock = must_lock(first.db, "dead");
-    first.how = second.how;
-    first.how.ticket_ms = HELD_MS;
-    guest_tries(&holder, ROWLOCK_OK, "a lock is held");
-    /* It learns of the loss by its next poll, if not before. */
-    set_polls(200);
-    guest_queue(&first);
-    faultproxy_refuse(proxy);
-    faultproxy_cut(proxy);
-    int result = guest_join(&first);
-    tap_ok(result == ROWLOCK_ECONN || result == ROWLOCK_EUNCERTAIN, "a waiter is cut off (%s)",
-           rowlock_result_name(result));
-    tap_ok(ticket_of(&first) != 0, "its ticket stays");
-    set_polls(OFTEN);
-    guest_queue(&second);
-    guest_releases(&holder, ROWLOCK_OK, "the lock is released");
-    granted_after(&second, ticket_of(&first), "the next one passes it by");
-    is_result(second.db, rowlock_sweep(second.db, NULL, NULL), ROWLOCK_OK, "a sweep");
-    tap_is_int(tickets_of(c, "dead"), 0, "clears it away, if no client did before");
-    faultproxy_accept(proxy);
-}
-
 /* ---- the table, listed and swept */
 
 static void swept(const struct contract *c)
 {
-    struct guest holder, g;
+    CLOSED_BY(guest_close) struct guest holder, g;
     rowlock_sweep_report report = ROWLOCK_SWEEP_REPORT_INIT;
     rowlock_sweep_options dry = *OPTIONS(sweep, .dry_run = 1);
     guests_open(c, "swept line", 0, &holder, &g, NULL);
@@ -347,7 +270,7 @@ static void swept(const struct contract *c)
 /* A sweep takes it away, clock and all: the waiter takes another. */
 static void ticket_removed(const struct contract *c)
 {
-    struct guest holder, g;
+    CLOSED_BY(guest_close) struct guest holder, g;
     guests_open(c, "robbed", 0, &holder, &g, NULL);
     g.how.ticket_ms = 1000;
     guest_tries(&holder, ROWLOCK_OK, "a lock is held");
@@ -363,7 +286,7 @@ static void ticket_removed(const struct contract *c)
  * than on PostgreSQL the other ticket stays until its lease is over. */
 static void ticket_twice(const struct contract *c)
 {
-    struct guest holder, g;
+    CLOSED_BY(guest_close) struct guest holder, g;
     guests_open(c, "twice", 0, &holder, &g, NULL);
     guest_tries(&holder, ROWLOCK_OK, "a lock is held");
     guest_queue(&g);
@@ -372,14 +295,14 @@ static void ticket_twice(const struct contract *c)
             "host, pid, program, note) SELECT name, ticket + 1, request, permits, owner, since, "
             "expires, host, pid, program, note FROM rowlock_waiters WHERE name = 'twice'");
     line_ends(&holder, &g, "to a waiter with two tickets");
-    if (strcmp(c->raw->name, "postgres") == 0)
+    if (is_postgres(c))
         tap_is_int(tickets_of(c, "twice"), 0, "neither of its tickets is left");
     forget_tickets(c, "twice");
 }
 
 static void what_is_listed(const struct contract *c)
 {
-    struct guest holder, g = {.c = c};
+    CLOSED_BY(guest_close) struct guest holder, g = {.c = c};
     struct seen seen = {0};
     rowlock_db_options options = *OPTIONS(db, .owner = "the waiter", .program = "waiting program");
     guest_open(&holder, c, "listed line", 0);
@@ -408,7 +331,6 @@ static void what_is_listed(const struct contract *c)
     tap_ok(w->remaining_ms > 0 && w->remaining_ms <= 15000, "how long it lives, 15 s by default");
     tap_ok(w->since_us > 0 && w->waited_ms >= 0, "since when");
     is_result(g.db, guest_cancel(&g), ROWLOCK_CANCELLED, "it leaves");
-    guests_close(&g, &holder, NULL);
     forget_tickets(c, "listed line");
 }
 
@@ -475,8 +397,8 @@ static void adopted(const struct contract *c)
     tap_is_int(tickets_of(c, "adopted line"), 0, "and no ticket");
 }
 
-/* A release that is a part of a transaction lets others in when that ends. */
-static void released_in_a_transaction(const struct contract *c, bool commits)
+/* A release that is a part of a transaction lets others in when that commits: wakeup.c. */
+static void release_rolled_back(const struct contract *c)
 {
     CLOSED_BY(guest_close) struct guest holder, g;
     OWNED(session) void *session = c->raw->open(c->url);
@@ -488,21 +410,17 @@ static void released_in_a_transaction(const struct contract *c, bool commits)
     is_result(holder.db, rowlock_tx_release(holder.lock, holder.db), ROWLOCK_OK,
               "a release in a transaction");
     guest_waits(&g, "lets no client in yet");
-    raw_run(c->raw, session, commits ? "COMMIT" : "ROLLBACK");
-    if (!commits)
-        guest_waits(&g, "nor when it is rolled back");
-    if (commits)
-        rowlock_forget(holder.lock);
-    else
-        guest_releases(&holder, ROWLOCK_OK, "until it is released for good");
+    raw_run(c->raw, session, "ROLLBACK");
+    guest_waits(&g, "nor when it is rolled back");
+    guest_releases(&holder, ROWLOCK_OK, "until it is released for good");
     guest_gets(&g, "then the next in line gets it");
 }
 
 /* A statement that takes what is the first one's, in a transaction. */
 static void acquired_in_a_transaction(const struct contract *c)
 {
-    struct guest g;
-    void *session = c->raw->open(c->url);
+    OWNED(session) void *session = c->raw->open(c->url);
+    CLOSED_BY(guest_close) struct guest g;
     rowlock_acquire_options unfair = *OPTIONS(acquire, .unfair = 1);
     guest_adopt(&g, c, session, "tx newcomer");
     guest_tries(&g, ROWLOCK_OK, "a lock is granted");
@@ -514,8 +432,6 @@ static void acquired_in_a_transaction(const struct contract *c)
     is_result(g.db, rowlock_tx_acquire(g.lock, g.db, &unfair), ROWLOCK_OK, "unless it asks to");
     raw_run(c->raw, session, "COMMIT");
     guest_releases(&g, ROWLOCK_OK, "release");
-    guest_close(&g);
-    c->raw->close(session);
     forget_tickets(c, "tx newcomer");
 }
 
@@ -534,14 +450,9 @@ void contract_queue(const struct contract *c)
     what_is_listed(c);
     many_are_listed(c);
     adopted(c);
-    released_in_a_transaction(c, true);
-    released_in_a_transaction(c, false);
+    release_rolled_back(c);
     acquired_in_a_transaction(c);
     OWNED(proxy) struct faultproxy *proxy = c->has_server ? faultproxy_start(c->url, &url) : NULL;
-    if (!proxy)
-        return;
-    waits_quietly(c, proxy, url, true);
-    waits_quietly(c, proxy, url, false);
-    keeps_its_place(c, proxy, url);
-    dies(c, proxy, url);
+    if (proxy)
+        keeps_its_place(c, proxy, url);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
  * Shared locks, many readers or one writer, and what shared and counted locks have in common: leases,
- * keepers, guards, transactions, and what operators see. Counting is in counted.c. */
+ * guards, transactions, and what operators see. Counting is in counted.c, a keeper of them in keeper.c. */
 #include "scene.h"
 
 #include "crowd.h"
 
-enum { READERS = 3, THREE = 3, LEASE_MS = 9000, LONGEST_MS = 60000 };
+enum { READERS = 3, THREE = 3 };
 
 static const int kinds[] = {ROWLOCK_SHARED, THREE};
 
@@ -20,7 +20,6 @@ static const char *kind_name(int permits)
 static void together(const struct contract *c)
 {
     struct guest readers[READERS], writer, counter;
-    rowlock_grant holder = ROWLOCK_GRANT_INIT;
     int64_t token = 0;
     guests_open_all(readers, READERS, c, "library", ROWLOCK_SHARED);
     guest_open(&writer, c, "library", 0);
@@ -32,11 +31,10 @@ static void together(const struct contract *c)
     }
     tap_is_int(rows_of(c, "library"), READERS, "each has a row");
     guest_tries(&writer, ROWLOCK_BUSY, "a writer is kept out");
-    tap_is_int(rowlock_lock_holder(writer.lock, &holder), ROWLOCK_OK, "by a holder");
-    tap_is_int(holder.permits, ROWLOCK_SHARED, "which shares it");
+    tap_is_int(holder_of(writer.lock).permits, ROWLOCK_SHARED, "by a holder which shares it");
     guest_tries(&counter, ROWLOCK_MISMATCH, "a client that would count does not belong here");
     tap_ok(strstr(why(counter.db), "shared") != NULL, "in words: %s", why(counter.db));
-    tap_is_int(rowlock_lock_holder(counter.lock, &holder), ROWLOCK_OK, "as is told");
+    tap_ok(holder_of(counter.lock).token > 0, "which a holder shares");
     counter.how.wait_ms = 2000;
     is_result(counter.db, rowlock_acquire(counter.lock, &counter.how), ROWLOCK_MISMATCH,
               "at once, even if it would wait");
@@ -50,8 +48,8 @@ static void together(const struct contract *c)
     guest_tries(&writer, ROWLOCK_OK, "then the writer comes in");
     tap_ok(rowlock_lock_token(writer.lock) > token, "with a higher token");
     guest_tries(&readers[0], ROWLOCK_BUSY, "and keeps readers out");
-    tap_is_int(rowlock_lock_holder(readers[0].lock, &holder), ROWLOCK_OK, "as a");
-    tap_is_int(holder.permits, 0, "writer");
+    rowlock_grant holder = holder_of(readers[0].lock);
+    tap_ok(holder.token > token && holder.permits == 0, "as a writer");
     guest_tries(&counter, ROWLOCK_BUSY, "and one that would count");
     guest_releases(&writer, ROWLOCK_OK, "it goes");
     guest_tries(&counter, ROWLOCK_OK, "now it can be counted");
@@ -78,47 +76,21 @@ static void writer_not_starved(const struct contract *c)
     guest_releases(&writer, ROWLOCK_OK, "it goes");
     for (int i = 1; i < READERS; i++)
         guest_gets(&readers[i], "and they come in together");
-    guest_queue(&writer);
-    is_result(writer.db, guest_cancel(&writer), ROWLOCK_CANCELLED,
-              "a writer does not want any more");
-    guest_tries(&readers[0], ROWLOCK_OK, "then readers come in again");
     guests_close_all(readers, READERS);
     guest_close(&writer);
 }
 
-static void start_and_stand(struct guest *g)
-{
-    guest_start(g);
-    (void)EVENTUALLY(g->ended || ticket_of(g) != 0);
-}
-
-/* The writer, and all readers but the first behind it. False: it gave up before they all were there. */
-static bool all_queue(struct guest *writer, struct guest *readers)
-{
-    start_and_stand(writer);
-    for (int i = 1; i < READERS; i++)
-        start_and_stand(&readers[i]);
-    if (!writer->ended)
-        return true;
-    guest_join(writer);
-    for (int i = 1; i < READERS; i++)
-        if (guest_join(&readers[i]) == ROWLOCK_OK)
-            guest_leave(&readers[i]);
-    return false;
-}
-
 /* A waiter that waited only because of another's place in the queue is let in when that one leaves. */
-static void writer_gives_up(const struct contract *c, bool by_himself)
+static void writer_gives_up(const struct contract *c)
 {
     struct guest readers[READERS], writer;
     guests_open_all(readers, READERS, c, "given up", ROWLOCK_SHARED);
     guest_open(&writer, c, "given up", 0);
     guest_tries(&readers[0], ROWLOCK_OK, "one reads");
-    writer.how.wait_ms = by_himself ? 300 : ROWLOCK_FOREVER;
-    while (!all_queue(&writer, readers) && writer.how.wait_ms < LONGEST_MS)
-        writer.how.wait_ms *= 6;
-    is_result(writer.db, by_himself ? guest_join(&writer) : guest_cancel(&writer),
-              by_himself ? ROWLOCK_TIMEOUT : ROWLOCK_CANCELLED, "the writer gives up");
+    guest_queue(&writer);
+    for (int i = 1; i < READERS; i++)
+        guest_queue(&readers[i]);
+    is_result(writer.db, guest_cancel(&writer), ROWLOCK_CANCELLED, "the writer gives up");
     for (int i = 1; i < READERS; i++)
         guest_gets(&readers[i], "a reader behind it comes in");
     guests_close_all(readers, READERS);
@@ -211,83 +183,27 @@ static int take_grant(void *context, const rowlock_grant *grant)
     return 1;
 }
 
-static void list_all(rowlock_db *db, const char *name, rowlock_grant *grants)
-{
-    for (int i = 0; i < READERS; i++)
-        grants[i] = (rowlock_grant)ROWLOCK_GRANT_INIT;
-    is_result(db, rowlock_list(db, name, take_grant, grants), ROWLOCK_OK, "%s is listed", name);
-}
-
-/* Two of a kind: both are renewed. The kinds wait for their heartbeats side by side. */
-struct kept {
-    const struct contract *c;
-    int permits;
-};
-
-static int kept(void *argument)
-{
-    const struct kept *k = argument;
-    const struct contract *c = k->c;
-    int permits = k->permits;
-    char name[20];
-    struct guest readers[2], writer;
-    OWNED(keeper) rowlock_keeper *keeper = NULL;
-    rowlock_grant grants[READERS];
-    if (open_keeper_at(c->url, NULL, &keeper, NULL) != ROWLOCK_OK)
-        raw_failed("keeper", "cannot be opened");
-    snprintf(name, sizeof name, "kept %s", kind_name(permits));
-    guest_open(&readers[0], c, name, permits);
-    guest_open(&readers[1], c, name, permits);
-    guest_open(&writer, c, name, 0);
-    for (int i = 0; i < 2; i++) {
-        readers[i].how.keeper = keeper;
-        readers[i].how.ttl_ms = slow_ms(LEASE_MS);
-    }
-    guest_tries(&readers[0], ROWLOCK_OK, "a lease is kept");
-    guest_tries(&readers[1], ROWLOCK_OK, "another is kept beside it");
-    list_all(writer.db, name, grants);
-    int64_t before[2] = {grants[0].renewals, grants[1].renewals};
-    int64_t until = clock_ms() + slow_ms(60000);
-    do {
-        sleep_ms(20);
-        list_all(writer.db, name, grants);
-    } while ((grants[0].renewals <= before[0] || grants[1].renewals <= before[1]) &&
-             clock_ms() < until);
-    for (int i = 0; i < 2; i++) {
-        tap_ok(grants[i].renewals > before[i] && grants[i].remaining_ms > 0, "%s: it is renewed",
-               kind_name(permits));
-        tap_is_int(grants[i].token, rowlock_lock_token(readers[i].lock), "each for itself");
-        tap_is_int(rowlock_lock_state(readers[i].lock), ROWLOCK_STATE_HELD, "as its holder knows");
-    }
-    guest_tries(&writer, ROWLOCK_BUSY, "a writer is kept out");
-    guests_close_all(readers, 2);
-    guest_tries(&writer, ROWLOCK_OK, "until they are released");
-    is_result(writer.db, rowlock_renew(writer.lock, 0), ROWLOCK_OK, "(renewed)");
-    guest_close(&writer);
-    return 0;
-}
-
 /* ---- operators and others */
 
 static void administered(const struct contract *c, int permits)
 {
     struct guest readers[READERS];
-    rowlock_grant grants[READERS], broken = ROWLOCK_GRANT_INIT;
+    rowlock_grant grants[READERS] = {{0}}, broken = ROWLOCK_GRANT_INIT;
     rowlock_sweep_report report = ROWLOCK_SWEEP_REPORT_INIT;
-    int64_t last = 0, when = 0;
+    int64_t last = 0;
     int right = 0;
     guests_open_all(readers, READERS, c, "administered", permits);
     guest_tries(&readers[0], ROWLOCK_OK, kind_name(permits));
     guest_tries(&readers[2], ROWLOCK_OK, "and another");
     guest_tries(&readers[1], ROWLOCK_OK, "and one for a moment");
     rowlock_db *db = readers[0].db;
-    list_all(db, "administered", grants);
+    is_result(db, rowlock_list(db, "administered", take_grant, grants), ROWLOCK_OK, "are listed");
     for (int i = 0; i < READERS; i++)
         right += grants[i].permits == permits && grants[i].remaining_ms > -1000;
     tap_is_int(right, READERS, "all are listed, with their kind");
     tap_ok(grants[0].token < grants[1].token && grants[1].token < grants[2].token, "in order");
     tap_is_int(grants[0].token, rowlock_lock_token(readers[0].lock), "of their tokens");
-    is_result(db, rowlock_last_grant(db, "administered", &last, &when), ROWLOCK_OK, "the highest");
+    is_result(db, rowlock_last_grant(db, "administered", &last, NULL), ROWLOCK_OK, "the highest");
     tap_is_int(last, rowlock_lock_token(readers[1].lock), "is the last one");
     end_lease(c, readers[1].lock);
     is_result(db, rowlock_sweep(db, NULL, &report), ROWLOCK_OK, "a sweep");
@@ -310,31 +226,37 @@ static void administered(const struct contract *c, int permits)
     guests_close_all(readers, READERS);
 }
 
+/* A handle that knows an owner and a token, and not the kind, which decides the key of the row. */
+static rowlock_lock *attach(rowlock_db *db, const struct guest *owner, const struct guest *token)
+{
+    return must_attach(db, rowlock_lock_name(owner->lock), rowlock_lock_owner(owner->lock),
+                       rowlock_lock_token(token->lock));
+}
+
 static void attached(const struct contract *c, int permits)
 {
     struct guest readers[2];
     guests_open_all(readers, 2, c, "attached", permits);
     guest_tries(&readers[0], ROWLOCK_OK, kind_name(permits));
     guest_tries(&readers[1], ROWLOCK_OK, "beside another");
-    rowlock_db *db = must_open(c->url);
-    rowlock_lock *lock = must_attach(db, "attached", rowlock_lock_owner(readers[0].lock),
-                                     rowlock_lock_token(readers[0].lock));
-    rowlock_lock *wrong = must_attach(db, "attached", rowlock_lock_owner(readers[0].lock),
-                                      rowlock_lock_token(readers[1].lock));
-    is_result(db, rowlock_renew(lock, 0), ROWLOCK_OK, "another process renews it");
+    OWNED(db) rowlock_db *db = must_open(c->url);
+    OWNED(lock)
+    rowlock_lock *lock = attach(db, &readers[0], &readers[0]),
+                 *noting = attach(db, &readers[0], &readers[0]);
+    OWNED(lock)
+    rowlock_lock *other = attach(db, &readers[1], &readers[1]),
+                 *wrong = attach(db, &readers[0], &readers[1]);
+    is_result(db, rowlock_note(noting, "shared"), ROWLOCK_OK, "another process sets its note");
+    tap_is_str(grant_of(db, "attached").note, "shared", "as is read");
+    is_result(db, rowlock_renew(lock, 0), ROWLOCK_OK, "renews it");
     tap_ok(rowlock_lock_remaining_ms(lock) > 0, "and knows its lease");
     is_result(db, rowlock_verify(lock), ROWLOCK_OK, "verifies it");
     is_result(db, rowlock_renew(wrong, 0), ROWLOCK_LOST, "owner and token must fit");
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "and releases it");
     is_result(readers[0].db, rowlock_verify(readers[0].lock), ROWLOCK_LOST, "it is gone");
     is_result(readers[1].db, rowlock_verify(readers[1].lock), ROWLOCK_OK, "that one only");
-    rowlock_lock_close(lock);
-    lock = must_attach(db, "attached", rowlock_lock_owner(readers[1].lock),
-                       rowlock_lock_token(readers[1].lock));
-    is_result(db, rowlock_release(lock), ROWLOCK_OK, "the other one, without a look before");
+    is_result(db, rowlock_release(other), ROWLOCK_OK, "the other one, without a look before");
     tap_is_int(rows_of(c, "attached"), 0, "is gone too");
-    close_locks(lock, wrong);
-    rowlock_db_close(db);
     guests_close_all(readers, 2);
 }
 
@@ -342,40 +264,34 @@ static void attached(const struct contract *c, int permits)
 
 struct shared_scene {
     struct guest holder, other, writer;
-    void *session;
-    rowlock_db *tx;
-    struct scene begin; /* for scene_begin() */
+    struct scene app;
 };
 
 static void set_scene(struct shared_scene *s, const struct contract *c, const char *isolation,
                       int permits)
 {
-    db_exec(c->raw, c->url, "DELETE FROM rowlock_locks WHERE name = 'tx shared'");
+    s->app = scene_open(c, isolation, "tx shared", true);
     guests_open(c, "tx shared", permits, &s->holder, &s->other, NULL);
     guest_open(&s->writer, c, "tx shared", 0);
-    s->session = c->raw->open(c->url);
-    s->tx = adopt_with(c, s->session, NULL);
-    s->begin = (struct scene){.c = c, .isolation = isolation, .session = s->session, .tx = s->tx};
 }
 
 static void clear_scene(struct shared_scene *s)
 {
     guests_close(&s->holder, &s->other, &s->writer, NULL);
-    rowlock_db_close(s->tx);
-    s->begin.c->raw->close(s->session);
+    scene_close(&s->app);
 }
 
 static void guards(struct shared_scene *s, int want, const char *what)
 {
-    is_result(s->tx, rowlock_guard(s->holder.lock, s->tx), want, "%s, %s: %s", s->begin.isolation,
-              kind_name(s->holder.how.permits), what);
+    is_result(s->app.tx, rowlock_guard(s->holder.lock, s->app.tx), want, "%s, %s: %s",
+              s->app.isolation, kind_name(s->holder.how.permits), what);
 }
 
 static void guards_alone(struct shared_scene *s, int want, const char *what)
 {
-    scene_begin(&s->begin);
+    scene_begin(&s->app);
     guards(s, want, what);
-    scene_run(&s->begin, "ROLLBACK");
+    scene_run(&s->app, "ROLLBACK");
 }
 
 /* A token that is not the newest any more guards as long as its row stands. */
@@ -387,14 +303,14 @@ static void guarded(const struct contract *c, const char *isolation, int permits
     guards_alone(&s, ROWLOCK_OK, "guards");
     guest_tries(&s.other, ROWLOCK_OK, "another comes");
     guards_alone(&s, ROWLOCK_OK, "which it does still");
-    scene_begin(&s.begin);
-    scene_work(&s.begin);
+    scene_begin(&s.app);
+    scene_work(&s.app);
     guards(&s, ROWLOCK_OK, "and also");
     if (c->has_server) {
         guest_releases(&s.other, ROWLOCK_OK, "while the other goes");
         guest_tries(&s.writer, ROWLOCK_BUSY, "a writer does not come in");
     }
-    scene_run(&s.begin, "COMMIT");
+    scene_run(&s.app, "COMMIT");
     if (!c->has_server)
         guest_releases(&s.other, ROWLOCK_OK, "the other goes");
     guards_alone(&s, ROWLOCK_OK, "when it is gone");
@@ -416,12 +332,12 @@ static void guarded_beyond_its_lease(const struct contract *c, const char *isola
     set_scene(&s, c, isolation, permits);
     guest_tries(&s.holder, ROWLOCK_OK, "a grant for a moment");
     end_lease(c, s.holder.lock);
-    scene_begin(&s.begin);
+    scene_begin(&s.app);
     guards(&s, ROWLOCK_OK, "a lease that is over is no obstacle while no client comes");
     guest_tries(&s.writer, ROWLOCK_BUSY, "and no client can");
     if (c->has_server) /* a file has room for one writer, who is waited for */
         guest_tries(&s.other, ROWLOCK_BUSY, "not even beside it");
-    scene_run(&s.begin, "COMMIT");
+    scene_run(&s.app, "COMMIT");
     guest_tries(&s.writer, ROWLOCK_OK, "until it ends");
     guards_alone(&s, ROWLOCK_LOST, "then it is too late");
     guest_releases(&s.writer, ROWLOCK_OK, "also when the writer is gone");
@@ -448,14 +364,14 @@ static void acquired_inside(const struct contract *c, const char *isolation, int
     set_scene(&s, c, isolation, permits);
     guest_tries(&s.other, ROWLOCK_OK, "one is there");
     for (int commits = 1; commits >= 0; commits--) {
-        scene_begin(&s.begin);
-        is_result(s.tx, rowlock_tx_acquire(s.holder.lock, s.tx, &how), ROWLOCK_OK,
+        scene_begin(&s.app);
+        is_result(s.app.tx, rowlock_tx_acquire(s.holder.lock, s.app.tx, &how), ROWLOCK_OK,
                   "%s: another comes in a transaction", isolation);
         tap_ok(rowlock_lock_token(s.holder.lock) > rowlock_lock_token(s.other.lock),
                "with a higher token");
         tap_is_int(rows_of(c, "tx shared"), 1, "which others do not see yet");
         guards(&s, ROWLOCK_OK, "it guards");
-        scene_run(&s.begin, commits ? "COMMIT" : "ROLLBACK");
+        scene_run(&s.app, commits ? "COMMIT" : "ROLLBACK");
         tap_is_int(rows_of(c, "tx shared"), 1 + commits, "but after a commit");
         if (commits)
             guest_releases(&s.holder, ROWLOCK_OK, "it is released");
@@ -464,16 +380,16 @@ static void acquired_inside(const struct contract *c, const char *isolation, int
         is_result(s.other.db, rowlock_verify(s.other.lock), ROWLOCK_OK, "the other's stands");
     }
     how.permits = 0;
-    scene_begin(&s.begin);
-    is_result(s.tx, rowlock_tx_acquire(s.writer.lock, s.tx, &how), ROWLOCK_BUSY,
+    scene_begin(&s.app);
+    is_result(s.app.tx, rowlock_tx_acquire(s.writer.lock, s.app.tx, &how), ROWLOCK_BUSY,
               "a writer is kept out");
-    scene_run(&s.begin, "ROLLBACK");
-    scene_begin(&s.begin);
+    scene_run(&s.app, "ROLLBACK");
+    scene_begin(&s.app);
     how.permits = permits == ROWLOCK_SHARED ? THREE : ROWLOCK_SHARED;
-    is_result(s.tx, rowlock_tx_acquire(s.writer.lock, s.tx, &how), ROWLOCK_MISMATCH,
+    is_result(s.app.tx, rowlock_tx_acquire(s.writer.lock, s.app.tx, &how), ROWLOCK_MISMATCH,
               "and one that means another kind");
-    tap_is_int(error_of(s.tx).transaction_over, 0, "the transaction can go on");
-    scene_run(&s.begin, "COMMIT");
+    tap_is_int(error_of(s.app.tx).transaction_over, 0, "the transaction can go on");
+    scene_run(&s.app, "COMMIT");
 }
 
 static void released_inside(const struct contract *c, const char *isolation, int permits)
@@ -482,42 +398,33 @@ static void released_inside(const struct contract *c, const char *isolation, int
     set_scene(&s, c, isolation, permits);
     guest_tries(&s.holder, ROWLOCK_OK, "one is there");
     guest_tries(&s.other, ROWLOCK_OK, "and another");
-    scene_begin(&s.begin);
-    is_result(s.tx, rowlock_tx_release(s.holder.lock, s.tx), ROWLOCK_OK,
+    scene_begin(&s.app);
+    is_result(s.app.tx, rowlock_tx_release(s.holder.lock, s.app.tx), ROWLOCK_OK,
               "%s: a release in a transaction", isolation);
     tap_is_int(rows_of(c, "tx shared"), 2, "which others do not see yet");
-    scene_run(&s.begin, "ROLLBACK");
+    scene_run(&s.app, "ROLLBACK");
     is_result(s.holder.db, rowlock_renew(s.holder.lock, 0), ROWLOCK_OK, "never was");
-    scene_begin(&s.begin);
-    is_result(s.tx, rowlock_tx_release(s.holder.lock, s.tx), ROWLOCK_OK, "the next one");
-    scene_run(&s.begin, "COMMIT");
+    scene_begin(&s.app);
+    is_result(s.app.tx, rowlock_tx_release(s.holder.lock, s.app.tx), ROWLOCK_OK, "the next one");
+    scene_run(&s.app, "COMMIT");
     rowlock_forget(s.holder.lock);
     tap_is_int(rows_of(c, "tx shared"), 1, "is");
     is_result(s.other.db, rowlock_verify(s.other.lock), ROWLOCK_OK, "the other's stands");
-    scene_begin(&s.begin);
-    is_result(s.tx, rowlock_tx_release(s.other.lock, s.tx), ROWLOCK_OK, "until it goes too");
-    scene_run(&s.begin, "COMMIT");
+    scene_begin(&s.app);
+    is_result(s.app.tx, rowlock_tx_release(s.other.lock, s.app.tx), ROWLOCK_OK,
+              "until it goes too");
+    scene_run(&s.app, "COMMIT");
     rowlock_forget(s.other.lock);
     guest_tries(&s.writer, ROWLOCK_OK, "then a writer comes in");
 }
 
 void contract_shared(const struct contract *c)
 {
-    enum { KINDS = sizeof kinds / sizeof kinds[0] };
-    struct kept keeping[KINDS];
-    struct helper *helpers[KINDS];
-    for (int i = 0; i < KINDS; i++) {
-        keeping[i] = (struct kept){.c = c, .permits = kinds[i]};
-        helpers[i] = helper_start(kept, &keeping[i]);
-    }
     together(c);
     writer_not_starved(c);
-    writer_gives_up(c, true);
-    writer_gives_up(c, false);
-    for (int i = 0; i < KINDS; i++)
-        helper_join(helpers[i]);
+    writer_gives_up(c);
     scene_table(c);
-    for (int i = 0; i < KINDS; i++) {
+    for (int i = 0; i < COUNT(kinds); i++) {
         upgrade_refused(c, kinds[i]);
         same_owner(c, kinds[i]);
         expired(c, kinds[i]);

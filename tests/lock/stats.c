@@ -7,13 +7,6 @@
 
 enum { TTL_MS = 60000 };
 
-static rowlock_stats stats_of(rowlock_db *db)
-{
-    rowlock_stats stats = ROWLOCK_STATS_INIT;
-    tap_is_int(rowlock_db_stats(db, &stats), ROWLOCK_OK, "the counters are read");
-    return stats;
-}
-
 /* How much has been counted between two looks. */
 struct counted {
     int tries, granted, busy, waits, renewals, lapsed, lost, resent, reconnects;
@@ -109,6 +102,7 @@ static void leases(const struct contract *c)
            "of a lease that lapsed");
     db_exec(c->raw, c->url, "DELETE FROM rowlock_locks WHERE name = 'leases'");
     is_result(db, rowlock_renew(lock, TTL_MS), ROWLOCK_LOST, "a grant that is gone");
+    tap_is_int(rows_of(c, "leases"), 0, "is not brought back by a renewal");
     before = stats_of(db);
     tap_is_int(error_code(db), ROWLOCK_LOST,
                "the error is still there when the counters were read");
@@ -136,12 +130,11 @@ static void cut(const char *url, struct faultproxy *proxy)
 void contract_stats(const struct contract *c)
 {
     OWNED(text) char *through = NULL;
+    OWNED(proxy)
     struct faultproxy *proxy = c->has_server ? faultproxy_start(c->url, &through) : NULL;
     usual(c, proxy ? through : c->url, proxy);
     rivals(c);
     leases(c);
-    if (proxy) {
+    if (proxy)
         cut(through, proxy);
-        faultproxy_stop(proxy);
-    }
 }

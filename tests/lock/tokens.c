@@ -23,12 +23,10 @@ static int64_t next_token(rowlock_db *db, const rowlock_lock *lock, int64_t befo
 
 static void higher_each_time(const struct contract *c)
 {
-    OWNED(db) rowlock_db *one = must_open_as(c->url, "token taker"), *two = must_open(c->url);
+    OWNED(db) rowlock_db *one = must_open(c->url), *two = must_open(c->url);
     OWNED(lock) rowlock_lock *lock = must_lock(one, "tokens"), *other = must_lock(two, "tokens");
-    int64_t none = 4711;
-    is_result(one, rowlock_last_grant(one, "tokens", &none, &none), ROWLOCK_NONE,
+    is_result(one, rowlock_last_grant(one, "tokens", NULL, NULL), ROWLOCK_NONE,
               "a name that was never granted has no last grant");
-    tap_is_int(none, 4711, "and nothing is made up");
 
     is_result(one, try_lock(lock, TTL_MS), ROWLOCK_OK, "the first grant");
     int64_t token = next_token(one, lock, 0, "nothing");
@@ -41,11 +39,7 @@ static void higher_each_time(const struct contract *c)
     is_result(one, try_lock(lock, TTL_MS), ROWLOCK_OK, "takeover of an expired lock");
     token = next_token(one, lock, token, "an expired lease");
 
-    OWNED(db) rowlock_db *three = must_open_as(c->url, "token taker");
-    OWNED(lock) rowlock_lock *again = must_lock(three, "tokens");
-    is_result(three, try_lock(again, TTL_MS), ROWLOCK_OK, "takeover by the same owner");
-    token = next_token(three, again, token, "a takeover by the same owner");
-    end_lease(c, again);
+    end_lease(c, lock);
     is_result(one, rowlock_sweep(one, NULL, NULL), ROWLOCK_OK, "sweep");
     tap_is_int(rows_of(c, "tokens"), 0, "has removed the expired row");
     is_result(two, rowlock_release(other), ROWLOCK_LOST, "whose first holder had lost it");
@@ -59,21 +53,19 @@ static void broken(const struct contract *c)
     OWNED(db) rowlock_db *one = must_open_as(c->url, "victim"), *two = must_open(c->url);
     OWNED(lock) rowlock_lock *lock = must_lock(one, "broken"), *other = must_lock(two, "broken");
     rowlock_grant grant = ROWLOCK_GRANT_INIT;
-    int64_t last = 0, when = 0;
+    int64_t last = 0;
     is_result(two, rowlock_break(two, "broken", 0, &grant), ROWLOCK_NONE,
               "a free lock cannot be broken");
     is_result(one, try_lock(lock, TTL_MS), ROWLOCK_OK, "a lock is held");
     int64_t token = rowlock_lock_token(lock);
     is_result(two, rowlock_break(two, "broken", token + 1, &grant), ROWLOCK_NONE,
               "nor can one that another token holds");
-    is_result(two, rowlock_break(two, "broken", -1, &grant), ROWLOCK_EINVAL,
-              "a negative token is refused");
     is_result(one, rowlock_verify(lock), ROWLOCK_OK, "the holder has noticed nothing so far");
     is_result(two, rowlock_break(two, "broken", token, &grant), ROWLOCK_OK, "break by token");
     tap_is_int(grant.token, token, "tells whose grant it was: its token");
     tap_is_str(grant.owner, "victim", "its owner");
     tap_is_str(grant.name, "broken", "its name");
-    is_result(two, rowlock_last_grant(two, "broken", &last, &when), ROWLOCK_OK, "the last token");
+    is_result(two, rowlock_last_grant(two, "broken", &last, NULL), ROWLOCK_OK, "the last token");
     tap_ok(last > token, "is bumped, so that the old holder is fenced out at once");
     is_result(one, rowlock_renew(lock, 0), ROWLOCK_LOST, "the holder's renewal says LOST");
     is_result(two, try_lock(other, TTL_MS), ROWLOCK_OK, "the lock is free at once");

@@ -57,11 +57,7 @@ static void inside_run(const struct inside *in, const char *sql)
 
 static void begin(const struct inside *in)
 {
-    const struct contract *c = in->s.c;
-    if (is_mysql(c))
-        raw_run(c->raw, in->s.session, "SET TRANSACTION ISOLATION LEVEL %s", in->sort->isolation);
-    raw_run(c->raw, in->s.session, "BEGIN %s%s", is_postgres(c) ? "ISOLATION LEVEL " : "",
-            is_mysql(c) ? "" : in->sort->isolation);
+    begin_at(in->s.c, in->s.session, in->sort->isolation);
 }
 
 static bool try_to_run(const struct inside *in, const char *sql)
@@ -135,33 +131,30 @@ static int some(const struct inside *in, enum op op, rowlock_change *changes, bo
     return change_rows(in->t, op, changes, 3, OPTIONS(change, .all_or_nothing = all_or_nothing));
 }
 
-static void are(const rowlock_change *changes, int first, int second, int third, const char *what)
-{
-    char got[200], want[200];
-    snprintf(got, sizeof got, "%s %s %s", rowlock_result_name(changes[0].result),
-             rowlock_result_name(changes[1].result), rowlock_result_name(changes[2].result));
-    snprintf(want, sizeof want, "%s %s %s", rowlock_result_name(first), rowlock_result_name(second),
-             rowlock_result_name(third));
-    tap_is_str(got, want, "%s", what);
-}
+static const struct {
+    const char *each, *all_or_nothing;
+} outcomes[] = {
+    [UPDATE] = {"OK, STALE, GONE", "UNDONE, STALE, GONE"},
+    [TOUCH] = {"OK, STALE, GONE", "UNDONE, STALE, GONE"},
+    [EXPECT] = {"OK, STALE, GONE", "OK, STALE, GONE"},
+    [INSERT] = {"OK, EXISTS, OK", "UNDONE, EXISTS, UNDONE"},
+    [REMOVE] = {"OK, STALE, GONE", "UNDONE, STALE, GONE"},
+};
 
 static void each_batch(const struct inside *in)
 {
     rowlock_change changes[3];
     for (int op = UPDATE; op <= REMOVE; op++) {
-        bool inserts = op == INSERT;
-        int why_not = inserts ? ROWLOCK_EXISTS : ROWLOCK_STALE;
-        int missing = inserts ? ROWLOCK_OK : ROWLOCK_GONE;
+        int why_not = op == INSERT ? ROWLOCK_EXISTS : ROWLOCK_STALE;
         inside_run(in, "SAVEPOINT mine");
         is_result(in->s.db, some(in, (enum op)op, changes, false), why_not, "%s: many within",
                   op_names[op]);
-        are(changes, ROWLOCK_OK, why_not, missing, "each is named");
+        rows_say(changes, 3, outcomes[op].each, "each is named");
         tap_is_int(changes[1].current, FIRST, "with its version");
         inside_run(in, "ROLLBACK TO SAVEPOINT mine");
         is_result(in->s.db, some(in, (enum op)op, changes, true), why_not,
                   "%s: all or nothing within", op_names[op]);
-        are(changes, op == EXPECT ? ROWLOCK_OK : ROWLOCK_UNDONE, why_not,
-            inserts ? ROWLOCK_UNDONE : missing, "each is named");
+        rows_say(changes, 3, outcomes[op].all_or_nothing, "each is named");
     }
     tap_is_int(raw_int(in->s.c->raw, in->s.session,
                        "SELECT count(*) FROM win_rows WHERE n = 11 OR id = 5 AND version <> 1"),
@@ -249,11 +242,8 @@ static void failed_before(const struct contract *c, const struct sort *sort)
     begin(&in);
     inside_run(&in, "INSERT INTO win_log VALUES ('before')");
     try_to_run(&in, "SELECT nosuch FROM nowhere");
-    rowlock_value key = rowlock_int(1);
-    rowlock_change change = {.key = &key, .values = number(1), .version = FIRST};
-    int result = rowlock_update(in.t, &change, 1, NULL);
-    tap_ok(result < 0, "in a transaction that has failed nothing is done (%s)",
-           rowlock_result_name(result));
+    row_becomes(&in.s, in.t, UPDATE, 1, number(1), FIRST, ROWLOCK_ESERVER, 0,
+                "in a transaction that has failed nothing is done");
     says_the_truth(&in, true, "it has failed");
 }
 
@@ -272,10 +262,9 @@ static int other_wants_ours(void *argument)
  * that has changed less. */
 static void deadlocked(const struct contract *c, const struct sort *sort)
 {
-    struct inside in = inside_open(c, sort);
+    CLOSED_BY(inside_close) struct inside in = inside_open(c, sort);
     if (c->pooled || (is_postgres(c) && !try_to_run(&in, "SET deadlock_timeout = '20ms'"))) {
         tap_skip(1, "a superuser arranges which session loses a deadlock, in its own sessions");
-        inside_close(&in);
         return;
     }
     if (is_postgres(c))
@@ -296,7 +285,6 @@ static void deadlocked(const struct contract *c, const struct sort *sort)
     site_run(&in.s, "COMMIT");
     site_finds(&in.s, "0", "it is", "SELECT count(*) FROM win_log WHERE w = 'before'");
     site_finds(&in.s, "3", "the other's is not", "SELECT count(*) FROM win_rows WHERE n = 50");
-    inside_close(&in);
 }
 
 /* A row that another client keeps locked is waited for until the statement deadline. */
