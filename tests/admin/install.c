@@ -79,7 +79,7 @@ static void missing(const struct contract *c)
     speaks_of_install(db, try_lock(dropped, TTL_MS), "acquire after they were dropped");
 }
 
-int acquires_there(const char *url)
+static int acquires_there(const char *url)
 {
     OWNED(db) rowlock_db *db = must_open(url);
     OWNED(lock) rowlock_lock *lock = must_lock(db, "version");
@@ -261,8 +261,7 @@ static void swept(const struct contract *c)
                strstr(f.value, " UTC, 0 days ago"),
            "check is content with new tables that were never swept: %s", f.value);
     db_exec(c->raw, c->url, "UPDATE swept_meta SET swept = swept + %lld", 10 * day_us);
-    rowlock_sweep_options dry = *OPTIONS(sweep, .dry_run = 1);
-    is_result(db, rowlock_sweep(db, &dry, NULL), ROWLOCK_OK, "a dry run");
+    is_result(db, rowlock_sweep(db, OPTIONS(sweep, .dry_run = 1), NULL), ROWLOCK_OK, "a dry run");
     f = check_item(db, "swept");
     tap_ok(f.verdict == ROWLOCK_WARNING && strstr(f.value, "never") &&
                strstr(f.value, " 10 days ago"),

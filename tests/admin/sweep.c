@@ -169,12 +169,9 @@ static void passes_over(const struct contract *c, rowlock_db *db, bool reports)
 /* idle_ms as in the options; -1 is never. */
 static void counts_counters(rowlock_db *db, int64_t idle_ms, bool dry, bool some, const char *what)
 {
-    rowlock_sweep_options how = ROWLOCK_SWEEP_OPTIONS_INIT;
     rowlock_sweep_report report = ROWLOCK_SWEEP_REPORT_INIT;
-    if (idle_ms)
-        how.idle_ms = idle_ms;
-    how.dry_run = dry;
-    is_result(db, rowlock_sweep(db, &how, &report), ROWLOCK_OK, "sweep %s", what);
+    is_result(db, rowlock_sweep(db, OPTIONS(sweep, .idle_ms = idle_ms, .dry_run = dry), &report),
+              ROWLOCK_OK, "sweep %s", what);
     tap_is_int(report.counters, some, "%s: counters", what);
 }
 
