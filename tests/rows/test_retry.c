@@ -29,19 +29,11 @@ static void end(void)
 }
 
 /* What attempts say in turn, the last again and again, and when. */
-static struct {
+static struct plan {
     int says[3];
     int64_t at_us[ATTEMPTS_MAX];
     int made;
 } plan;
-
-static void says(int first, int second, int third)
-{
-    memset(&plan, 0, sizeof plan);
-    plan.says[0] = first;
-    plan.says[1] = second;
-    plan.says[2] = third;
-}
 
 static int attempt(void *context, const rowlock_attempt *a)
 {
@@ -61,12 +53,12 @@ static int run_with(int (*call)(void *context, const rowlock_attempt *a), void *
 static void test_attempts(void)
 {
     begin(false);
-    says(ROWLOCK_GONE, ROWLOCK_STALE, ROWLOCK_GONE);
+    plan = (struct plan){.says = {ROWLOCK_GONE, ROWLOCK_STALE, ROWLOCK_GONE}};
     rowlock_retry_options how = *OPTIONS(retry, .attempts = 4);
     tap_is_int(run_with(attempt, NULL, &how), ROWLOCK_GONE, "GONE between others is tried again");
     tap_is_int(report.attempts, 4, "until it comes twice");
     how.deadline_ms = 3600000;
-    says(ROWLOCK_STALE, ROWLOCK_STALE, ROWLOCK_STALE);
+    plan = (struct plan){.says = {ROWLOCK_STALE, ROWLOCK_STALE, ROWLOCK_STALE}};
     how.attempts = 0;
     tap_is_int(run_with(attempt, NULL, &how), ROWLOCK_STALE, "without a number");
     tap_is_int(plan.made, 20, "there are twenty");
@@ -78,7 +70,7 @@ static void test_pauses(void)
     rowlock_retry_options how = *OPTIONS(retry, .attempts = 30, .base_ms = 4, .cap_ms = 100,
                                          .lock_after = -1, .deadline_ms = 3600000);
     begin(false);
-    says(ROWLOCK_STALE, ROWLOCK_STALE, ROWLOCK_STALE);
+    plan = (struct plan){.says = {ROWLOCK_STALE, ROWLOCK_STALE, ROWLOCK_STALE}};
     tap_is_int(run_with(attempt, NULL, &how), ROWLOCK_STALE, "thirty attempts");
     bool within = true, paused = false;
     int64_t longest_us = 0;
@@ -104,7 +96,7 @@ static void test_deadline(void)
 {
     rowlock_retry_options how = *OPTIONS(retry, .attempts = 1000, .deadline_ms = 100);
     begin(false);
-    says(ROWLOCK_CONFLICT, ROWLOCK_STALE, ROWLOCK_STALE);
+    plan = (struct plan){.says = {ROWLOCK_CONFLICT, ROWLOCK_STALE, ROWLOCK_STALE}};
     int64_t from_us = rlk_now_us();
     tap_is_int(run_with(slow_attempt, NULL, &how), ROWLOCK_STALE,
                "the last result at the deadline");
@@ -115,7 +107,7 @@ static void test_deadline(void)
     tap_ok(before, "none began after it");
     tap_ok(report.lost_us >= 30000 * plan.made, "all of the time was lost");
     how.base_ms = how.cap_ms = 60000;
-    says(ROWLOCK_STALE, ROWLOCK_STALE, ROWLOCK_STALE);
+    plan = (struct plan){.says = {ROWLOCK_STALE, ROWLOCK_STALE, ROWLOCK_STALE}};
     from_us = rlk_now_us();
     tap_is_int(run_with(attempt, NULL, &how), ROWLOCK_STALE, "a pause that would be longer");
     tap_ok(rlk_now_us() - from_us <= 102000, "ends with it"); /* poll() counts whole milliseconds */
