@@ -421,14 +421,13 @@ static void guarded(const struct contract *c)
 
 void contract_retry(const struct contract *c)
 {
-    struct site s = site_open(c);
+    OWNED(site) struct site s = site_open(c);
     site_table(&s, "retry_rows",
                "id BIGINT PRIMARY KEY, n BIGINT CHECK (n < 1000), version BIGINT NOT NULL");
     site_table(&s, "retry_more", "id BIGINT PRIMARY KEY, n BIGINT, version BIGINT NOT NULL");
     results(&s);
     other_results(&s);
     overlooked(&s);
-    site_close(&s);
     opposite_order(c);
     for (int i = 0; c->has_server && i < COUNT(snapshots); i++) /* elsewhere the file is ours */
         after_a_snapshot(c, i);
