@@ -6,10 +6,9 @@
 
 #include "contract.h"
 
-/* Opens, installs, upgrades or tries a lock, and closes again: the result. */
+/* Opens, installs or upgrades, and closes again: the result. */
 int installs(const char *url);
 int upgrades(const char *url);
-int acquires_there(const char *url);
 
 /* For rowlock_list() and sweeps: what was seen. Begin with in_order true. */
 struct seen {

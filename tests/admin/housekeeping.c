@@ -140,6 +140,7 @@ static void refuses_wrong_ages(const struct contract *c)
 struct run {
     const struct contract *c;
     void *session;
+    long long id; /* of the session */
     struct helper *helper;
     atomic_bool ended;
 };
@@ -156,7 +157,24 @@ static int run_in_thread(void *argument)
 static void start_run(struct run *run, const struct contract *c)
 {
     *run = (struct run){.c = c, .session = c->raw->open(c->url)};
+    run->id = raw_int(c->raw, run->session, "SELECT %s",
+                      is_postgres(c) ? "pg_backend_pid()" : "CONNECTION_ID()");
     run->helper = helper_start(run_in_thread, run);
+}
+
+static void lock_floor(const struct contract *c, void *session)
+{
+    raw_run(c->raw, session, "%s", c->begin);
+    raw_run(c->raw, session, "SELECT token_floor FROM %smeta FOR UPDATE", PREFIX);
+}
+
+/* A run is held up as it wants to fold, until the session commits. */
+static void hold_up_run(struct run *run, const struct contract *c, void *session)
+{
+    leave_rows(c, PREFIX, 4);
+    lock_floor(c, session);
+    start_run(run, c);
+    tap_ok(EVENTUALLY(rows(c, PREFIX, ONCE) == 2), "a run is under way");
 }
 
 static bool end_run(struct run *run)
@@ -213,16 +231,11 @@ static void one_at_a_time(const struct contract *c)
                0, "and no claim is left");
 }
 
-/* A run is held up as it wants to fold: the row of the floor is locked. */
 static void loses_its_claim(const struct contract *c)
 {
     struct run run;
     OWNED(session) void *session = c->raw->open(c->url);
-    leave_rows(c, PREFIX, 4);
-    raw_run(c->raw, session, "%s", c->begin);
-    raw_run(c->raw, session, "SELECT token_floor FROM %smeta FOR UPDATE", PREFIX);
-    start_run(&run, c);
-    tap_ok(EVENTUALLY(rows(c, PREFIX, ONCE) == 2), "a run is under way");
+    hold_up_run(&run, c, session);
     db_exec(
         c->raw, c->url,
         "INSERT INTO %slocks (name, slot, permits, owner, token, request, acquired, expires, ttl) "
@@ -240,16 +253,11 @@ static void loses_its_claim(const struct contract *c)
 /* Its session is ended while it waits for the row of the floor. */
 static void killed(const struct contract *c)
 {
-    struct run run = {.c = c, .session = c->raw->open(c->url)};
+    struct run run;
     OWNED(session) void *session = c->raw->open(c->url);
-    long long id = raw_int(c->raw, run.session, "SELECT %s",
-                           is_postgres(c) ? "pg_backend_pid()" : "CONNECTION_ID()");
-    leave_rows(c, PREFIX, 4);
-    raw_run(c->raw, session, "%s", c->begin);
-    raw_run(c->raw, session, "SELECT token_floor FROM %smeta FOR UPDATE", PREFIX);
-    run.helper = helper_start(run_in_thread, &run);
-    tap_ok(EVENTUALLY(rows(c, PREFIX, ONCE) == 2), "a run is under way");
-    db_exec(c->raw, c->url, is_postgres(c) ? "SELECT pg_terminate_backend(%lld)" : "KILL %lld", id);
+    hold_up_run(&run, c, session);
+    db_exec(c->raw, c->url, is_postgres(c) ? "SELECT pg_terminate_backend(%lld)" : "KILL %lld",
+            run.id);
     tap_ok(!end_run(&run), "its session is killed");
     raw_run(c->raw, session, "COMMIT");
     tap_is_int(rows(c, PREFIX, LOCKS), 1, "the batches that it has committed stay");
@@ -283,8 +291,7 @@ static void gives_its_claim_back(const struct contract *c)
     char why[300];
     OWNED(session) void *session = c->raw->open(c->url), *other = c->raw->open(c->url);
     empty(c, PREFIX);
-    raw_run(c->raw, other, "%s", c->begin);
-    raw_run(c->raw, other, "SELECT token_floor FROM %smeta FOR UPDATE", PREFIX);
+    lock_floor(c, other);
     raw_run(c->raw, session, "SET innodb_lock_wait_timeout = 1");
     tap_ok(!is_kept(c, session, "30, 30", why) && strstr(why, "1205"), "a failure is reported: %s",
            why);

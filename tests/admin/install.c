@@ -19,21 +19,15 @@ static void again_and_again(const struct contract *c)
     tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM again_meta"), 1, "by one installation");
 }
 
-struct installer {
-    const char *url;
-    int number;
-};
-
-static int install_in_child(void *argument)
+static int install_in_child(void *url)
 {
-    struct installer *installer = argument;
-    OWNED(db) rowlock_db *db = must_open(installer->url);
-    OWNED(lock) rowlock_lock *lock = must_lock(db, textf("child %d", installer->number));
+    OWNED(db) rowlock_db *db = must_open(url);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, textf("child %d", (int)getpid()));
     int result = rowlock_install(db);
     if (result == ROWLOCK_OK)
         result = wait_lock(lock, TTL_MS, 20000);
     if (result != ROWLOCK_OK)
-        tap_note("process %d: %s", installer->number, why(db));
+        tap_note("process %d: %s", (int)getpid(), why(db));
     return result == ROWLOCK_OK ? 0 : 1;
 }
 
@@ -42,11 +36,8 @@ static void ten_at_once(const struct contract *c)
     OWNED(text) char *url = no_tables(c, "atonce_");
     int good = 0;
     pid_t children[PROCESSES];
-    struct installer installers[PROCESSES];
-    for (int i = 0; i < PROCESSES; i++) {
-        installers[i] = (struct installer){.url = url, .number = i};
-        children[i] = child_start(install_in_child, &installers[i]);
-    }
+    for (int i = 0; i < PROCESSES; i++)
+        children[i] = child_start(install_in_child, url);
     for (int i = 0; i < PROCESSES; i++)
         good += child_join(children[i]) == 0;
     tap_is_int(good, PROCESSES, "ten processes install at once and each gets a lock");
@@ -82,14 +73,13 @@ static void missing(const struct contract *c)
     tap_is_int(worst, ROWLOCK_BAD, "and finds that it is bad");
     is_result(db, rowlock_install(db), ROWLOCK_OK, "install");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "then the same handle works");
-    rowlock_lock_close(lock);
     /* Dropped while a handle is in use: it says so instead of going mad. */
-    lock = must_lock(db, "dropped");
+    OWNED(lock) rowlock_lock *dropped = must_lock(db, "dropped");
     drop_tables(c, "missing_", NULL);
-    speaks_of_install(db, try_lock(lock, TTL_MS), "acquire after they were dropped");
+    speaks_of_install(db, try_lock(dropped, TTL_MS), "acquire after they were dropped");
 }
 
-int acquires_there(const char *url)
+static int acquires_there(const char *url)
 {
     OWNED(db) rowlock_db *db = must_open(url);
     OWNED(lock) rowlock_lock *lock = must_lock(db, "version");
@@ -170,11 +160,10 @@ static void dropped_routine(const struct contract *c)
     if (!c->has_server)
         return;
     OWNED(text) char *url = fresh_tables(c, "routine_");
-    rowlock_db *db = must_open(url);
+    OWNED(db) rowlock_db *db = must_open(url);
     db_exec(c->raw, c->url, "DROP %s routine_grant", is_mysql(c) ? "PROCEDURE" : "FUNCTION");
     tap_is_int(check_item(db, "privileges").verdict, ROWLOCK_BAD,
                "a database whose granting routine was dropped is found unfit");
-    rowlock_db_close(db);
     tap_is_int(acquires_there(url), ROWLOCK_ESCHEMA, "it grants nothing");
     tap_is_int(installs(url), ROWLOCK_ESCHEMA, "install does not call it installed");
     tap_is_int(upgrades(url), ROWLOCK_OK, "and upgrade makes the routine again");
@@ -228,7 +217,7 @@ static void other_schema(const struct contract *c)
 }
 
 struct findings {
-    int count, empty;
+    int count, empty, stop_after;
     char items[500];
 };
 
@@ -243,30 +232,23 @@ static int find(void *context, const rowlock_finding *finding)
         tap_note("%s: %s (%s)", finding->item, finding->value, finding->advice);
     strncat(findings->items, finding->item, 50);
     strcat(findings->items, " ");
-    return 0;
-}
-
-static int find_one(void *context, const rowlock_finding *finding)
-{
-    ++*(int *)context;
-    return 1;
+    return findings->count == findings->stop_after;
 }
 
 static void checked(const struct contract *c)
 {
     static const char *const items[] = {"tables",    "server", "writable",   "isolation",
                                         "collation", "engine", "durability", "clock"};
-    struct findings findings = {0};
+    struct findings findings = {0}, one = {.stop_after = 1};
     rowlock_verdict worst = ROWLOCK_BAD;
     OWNED(db) rowlock_db *db = must_open(c->url);
-    int count = 0;
     is_result(db, rowlock_check(db, find, &findings, &worst), ROWLOCK_OK, "check a sound database");
     tap_ok(worst != ROWLOCK_BAD, "finds nothing bad");
     tap_is_int(findings.empty, 0, "each finding has a value, and advice if it is not fine");
     for (size_t i = 0; i < COUNT(items); i++)
         tap_ok(strstr(findings.items, items[i]) != NULL, "it reports on %s", items[i]);
-    is_result(db, rowlock_check(db, find_one, &count, NULL), ROWLOCK_OK, "a callback may stop it");
-    tap_is_int(count, 1, "at once");
+    is_result(db, rowlock_check(db, find, &one, NULL), ROWLOCK_OK, "a callback may stop it");
+    tap_is_int(one.count, 1, "at once");
 }
 
 static void swept(const struct contract *c)
@@ -279,8 +261,7 @@ static void swept(const struct contract *c)
                strstr(f.value, " UTC, 0 days ago"),
            "check is content with new tables that were never swept: %s", f.value);
     db_exec(c->raw, c->url, "UPDATE swept_meta SET swept = swept + %lld", 10 * day_us);
-    rowlock_sweep_options dry = *OPTIONS(sweep, .dry_run = 1);
-    is_result(db, rowlock_sweep(db, &dry, NULL), ROWLOCK_OK, "a dry run");
+    is_result(db, rowlock_sweep(db, OPTIONS(sweep, .dry_run = 1), NULL), ROWLOCK_OK, "a dry run");
     f = check_item(db, "swept");
     tap_ok(f.verdict == ROWLOCK_WARNING && strstr(f.value, "never") &&
                strstr(f.value, " 10 days ago"),

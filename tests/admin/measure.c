@@ -100,9 +100,10 @@ static void of_all(const struct contract *c, rowlock_db *db)
 }
 
 struct names {
-    char text[200];
+    char text[200]; /* the first ones */
     rowlock_name_figures last;
-    int count, stop_after;
+    int count; /* of those in the order of their bytes */
+    int stop_after;
 };
 
 static int see_name(void *context, const rowlock_name_figures *figures)
@@ -110,8 +111,8 @@ static int see_name(void *context, const rowlock_name_figures *figures)
     struct names *names = context;
     size_t used = strlen(names->text);
     snprintf(names->text + used, sizeof names->text - used, "%s%s", used ? " " : "", figures->name);
+    names->count += names->count == 0 || strcmp(names->last.name, figures->name) < 0;
     names->last = *figures;
-    names->count++;
     return names->count == names->stop_after;
 }
 
@@ -166,15 +167,6 @@ static void patterns(const struct contract *c, rowlock_db *db)
     matches(db, "no such name", "");
 }
 
-static int count_name(void *context, const rowlock_name_figures *figures)
-{
-    struct names *names = context;
-    bool in_order = names->count == 0 || strcmp(names->last.name, figures->name) < 0;
-    names->last = *figures;
-    names->count += in_order;
-    return names->count == names->stop_after;
-}
-
 /* More than two pages. */
 static void pages(const struct contract *c, rowlock_db *db)
 {
@@ -184,14 +176,14 @@ static void pages(const struct contract *c, rowlock_db *db)
             " WHERE i < %d",
             PREFIX, numbered(c, "page "), MANY);
     struct names names = {.count = 0};
-    is_result(db, rowlock_measure_names(db, "page*", count_name, &names), ROWLOCK_OK,
+    is_result(db, rowlock_measure_names(db, "page*", see_name, &names), ROWLOCK_OK,
               "measure more names than a page has");
     tap_is_int(names.count, MANY, "gives each once, in order");
     names = (struct names){.stop_after = 2};
-    is_result(db, rowlock_measure_names(db, "page*", count_name, &names), ROWLOCK_OK,
+    is_result(db, rowlock_measure_names(db, "page*", see_name, &names), ROWLOCK_OK,
               "a callback may stop it");
     tap_is_int(names.count, 2, "then no more is given");
-    is_result(db, rowlock_measure_names(db, "", count_name, &names), ROWLOCK_EINVAL,
+    is_result(db, rowlock_measure_names(db, "", see_name, &names), ROWLOCK_EINVAL,
               "an empty pattern is refused");
     is_result(db, rowlock_measure_names(db, "a", NULL, NULL), ROWLOCK_EINVAL,
               "a callback is needed");

@@ -60,9 +60,9 @@ static void copied(const struct contract *c)
     if (!c->raw->ask(session, "SELECT DATABASE()", original, sizeof original))
         raw_failed("no database", c->url);
     copy_database(c, session, original, "parameter_mode");
-    rowlock_db *copy = must_open_with(c->url, OPTIONS(db, .schema = "rowlock_copy")),
-               *db = must_open(c->url);
-    rowlock_lock *there = must_lock(copy, "copied"), *here = must_lock(db, "copied");
+    OWNED(db) rowlock_db *copy = must_open_with(c->url, OPTIONS(db, .schema = "rowlock_copy"));
+    OWNED(db) rowlock_db *db = must_open(c->url);
+    OWNED(lock) rowlock_lock *there = must_lock(copy, "copied"), *here = must_lock(db, "copied");
     rowlock_lock *both[] = {must_lock(copy, "copied 1"), must_lock(copy, "copied 2")};
     tap_is_int(objects_of(copy), ROWLOCK_FINE,
                "in a copy of the database, by another name, the procedures are ours");
@@ -74,12 +74,9 @@ static void copied(const struct contract *c)
     is_result(copy, rowlock_renew(there, 0), ROWLOCK_OK, "the copy's lock is renewed");
     is_result(copy, rowlock_release(there), ROWLOCK_OK, "and released");
     tap_is_int(rows_of(c, "copied"), 1, "the original's stands");
-    for (int i = 0; i < 2; i++)
-        rowlock_lock_close(both[i]);
-    close_locks(there, here);
+    close_each_lock(both, 2);
     copy_database(c, session, original, "''");
     tap_is_int(objects_of(copy), ROWLOCK_BAD, "in one whose parameters lost OUT they are not");
-    close_dbs(copy, db);
     raw_run(c->raw, session, "DROP DATABASE rowlock_copy");
 }
 
@@ -166,8 +163,8 @@ static void events(const struct contract *c)
 {
     OWNED(text) char *url = fresh_tables(c, "evt_");
     char scheduler[20] = "OFF";
-    rowlock_db *db = must_open(url);
-    void *session = c->raw->open(c->url);
+    OWNED(db) rowlock_db *db = must_open(url);
+    OWNED(session) void *session = c->raw->open(c->url);
     c->raw->ask(session, "SELECT @@global.event_scheduler", scheduler, sizeof scheduler);
     event_is(db, ROWLOCK_FINE, "", "", "without an event check says nothing of events");
     raw_run(c->raw, session,
@@ -186,8 +183,6 @@ static void events(const struct contract *c)
              "and so is another");
     raw_run(c->raw, session, "DROP EVENT evt_nightly");
     raw_run(c->raw, session, "SET GLOBAL event_scheduler = %s", scheduler);
-    c->raw->close(session);
-    rowlock_db_close(db);
 }
 
 static void refused(const char *url, const char *what)

@@ -117,8 +117,8 @@ static void renamed(const struct contract *c)
     live = must_open_with(c->url, &options);
     is_result(live, rowlock_install(live), ROWLOCK_OK, "it is renamed, and another made");
     options.schema = "obj_old";
-    rowlock_db *old = must_open_with(c->url, &options);
-    rowlock_lock *lock = must_lock(old, "renamed");
+    OWNED(db) rowlock_db *old = must_open_with(c->url, &options);
+    OWNED(lock) rowlock_lock *lock = must_lock(old, "renamed");
     struct found f = look(old);
     tap_ok(f.verdict == ROWLOCK_BAD && strstr(f.advice, "another schema"),
            "check sees functions of the old name: %s", f.advice);
@@ -127,8 +127,7 @@ static void renamed(const struct contract *c)
     is_result(old, try_lock(lock, 30000), ROWLOCK_OK, "a lock there");
     tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM obj_live.rowlock_locks"), 0,
                "is not one in the other");
-    rowlock_lock_close(lock);
-    close_dbs(old, live);
+    rowlock_db_close(live);
     db_exec(c->raw, c->url, "DROP SCHEMA obj_live, obj_old CASCADE");
 }
 
@@ -136,7 +135,7 @@ static void open_schema(const struct contract *c)
 {
     db_exec(c->raw, c->url, "DROP SCHEMA IF EXISTS obj_open CASCADE");
     db_exec(c->raw, c->url, "CREATE SCHEMA obj_open");
-    rowlock_db *db = must_open_with(c->url, OPTIONS(db, .schema = "obj_open"));
+    OWNED(db) rowlock_db *db = must_open_with(c->url, OPTIONS(db, .schema = "obj_open"));
     is_result(db, rowlock_install(db), ROWLOCK_OK, "tables in a schema of their own");
     tap_is_int(look(db).verdict, ROWLOCK_FINE, "where no other role may create");
     db_exec(c->raw, c->url, "GRANT CREATE ON SCHEMA obj_open TO PUBLIC");
@@ -144,7 +143,6 @@ static void open_schema(const struct contract *c)
     tap_ok(f.verdict == ROWLOCK_WARNING && strstr(f.advice, "REVOKE CREATE") && f.further,
            "that others may is worth a warning: %s", f.advice);
     is_result(db, rowlock_install(db), ROWLOCK_OK, "and no obstacle");
-    rowlock_db_close(db);
     db_exec(c->raw, c->url, "DROP SCHEMA obj_open CASCADE");
 }
 
@@ -153,18 +151,14 @@ static void open_schema(const struct contract *c)
 static void reuse_of_room(const struct contract *c)
 {
     OWNED(text) char *url = fresh_tables(c, "room_");
-    rowlock_db *db = must_open(url);
-    rowlock_lock *lock = must_lock(db, "again and again");
-    void *session = c->raw->open(c->url);
+    OWNED(db) rowlock_db *db = must_open(url);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "again and again");
     int failed = 0;
     for (int i = 0; i < 1500; i++)
         failed += try_lock(lock, 30000) != ROWLOCK_OK || rowlock_release(lock) != ROWLOCK_OK;
     tap_is_int(failed, 0, "a lock is acquired and released 1,500 times");
-    long long pages = raw_int(c->raw, session, "SELECT pg_relation_size('room_locks') / %d", 8192);
+    long long pages = db_int(c->raw, c->url, "SELECT pg_relation_size('room_locks') / 8192");
     tap_ok(pages <= 30, "the room of its deleted rows is used again: %lld pages", pages);
-    c->raw->close(session);
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
 }
 
 void contract_postgres_objects(const struct contract *c)

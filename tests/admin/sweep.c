@@ -78,19 +78,22 @@ static void holder_finds_out(const struct contract *c, rowlock_db *db)
     is_result(db, rowlock_release(lock), ROWLOCK_LOST, "at release too");
 }
 
+/* Sweeps in a thread: again and again until it is to stop, but once at least. */
 struct sweeper {
-    const char *url;
-    int64_t swept;
+    rowlock_db *db;
+    atomic_bool stop;
+    int result;
+    rowlock_sweep_report report;
 };
 
 static int sweep_in_thread(void *argument)
 {
-    struct sweeper *sweeper = argument;
-    OWNED(db) rowlock_db *db = must_open(sweeper->url);
-    rowlock_sweep_report report = ROWLOCK_SWEEP_REPORT_INIT;
-    int result = rowlock_sweep(db, NULL, &report);
-    sweeper->swept = report.locks;
-    return result;
+    struct sweeper *s = argument;
+    s->report = (rowlock_sweep_report)ROWLOCK_SWEEP_REPORT_INIT;
+    do
+        s->result = rowlock_sweep(s->db, OPTIONS(sweep, .idle_ms = 1), &s->report);
+    while (!s->stop && s->result == ROWLOCK_OK);
+    return 0;
 }
 
 /* What is renewed while the sweep is waiting for it stays. */
@@ -98,22 +101,23 @@ static void renewed_meanwhile(const struct contract *c, const char *url)
 {
     leave_rows(c, "renewed ", 1, wall_clock_us() - HOUR_US);
     leave_rows(c, "stays over ", 1, wall_clock_us() - HOUR_US);
-    void *session = c->raw->open(c->url);
+    OWNED(db) rowlock_db *db = must_open(url);
+    OWNED(session) void *session = c->raw->open(c->url);
     raw_run(c->raw, session, "%s", c->begin);
     raw_run(c->raw, session, "UPDATE %slocks SET expires = %lld WHERE name = 'renewed 10000'",
             PREFIX, (long long)(wall_clock_us() + HOUR_US));
-    struct sweeper sweeper = {.url = url};
+    struct sweeper sweeper = {.db = db, .stop = true};
     struct helper *helper = helper_start(sweep_in_thread, &sweeper);
     /* Time: the sweep mostly waits for the row by then. A later one ends the same. */
     sleep_ms(50);
     raw_run(c->raw, session, "COMMIT");
-    c->raw->close(session);
-    tap_is_int(helper_join(helper), ROWLOCK_OK, "a sweep beside a renewal goes well");
+    helper_join(helper);
+    is_result(db, sweeper.result, ROWLOCK_OK, "a sweep beside a renewal goes well");
     tap_is_int(rows(c), 1, "one of two expired locks is left");
     tap_is_int(
         db_int(c->raw, c->url, "SELECT count(*) FROM %slocks WHERE name = 'renewed 10000'", PREFIX),
         1, "the one that was renewed while the sweep looked");
-    tap_is_int(sweeper.swept, 1, "the other one was swept");
+    tap_is_int(sweeper.report.locks, 1, "the other one was swept");
     db_exec(c->raw, c->url, "DELETE FROM %slocks", PREFIX);
 }
 
@@ -146,7 +150,7 @@ static void passes_over(const struct contract *c, rowlock_db *db, bool reports)
     rowlock_sweep_options how =
         *OPTIONS(sweep, .each = reports ? see_grant : NULL, .context = &seen);
     leave_rows(c, "row ", OVER, wall_clock_us() - HOUR_US);
-    void *session = c->raw->open(c->url);
+    OWNED(session) void *session = c->raw->open(c->url);
     raw_run(c->raw, session, "%s", c->begin);
     raw_run(c->raw, session, "SELECT token FROM %slocks WHERE name = 'row 10003' FOR UPDATE",
             PREFIX);
@@ -157,7 +161,6 @@ static void passes_over(const struct contract *c, rowlock_db *db, bool reports)
     tap_is_int(seen.count, reports ? OVER - TAKEN : 0, "so many are reported");
     tap_ok(seen.in_order, "in their order");
     raw_run(c->raw, session, "COMMIT");
-    c->raw->close(session);
     tap_is_int(rows(c), 2, "the locked one and the renewed one are left");
     sweeps(c, db, &how, 1, 1, "what is not locked any more");
     db_exec(c->raw, c->url, "DELETE FROM %slocks", PREFIX);
@@ -166,12 +169,9 @@ static void passes_over(const struct contract *c, rowlock_db *db, bool reports)
 /* idle_ms as in the options; -1 is never. */
 static void counts_counters(rowlock_db *db, int64_t idle_ms, bool dry, bool some, const char *what)
 {
-    rowlock_sweep_options how = ROWLOCK_SWEEP_OPTIONS_INIT;
     rowlock_sweep_report report = ROWLOCK_SWEEP_REPORT_INIT;
-    if (idle_ms)
-        how.idle_ms = idle_ms;
-    how.dry_run = dry;
-    is_result(db, rowlock_sweep(db, &how, &report), ROWLOCK_OK, "sweep %s", what);
+    is_result(db, rowlock_sweep(db, OPTIONS(sweep, .idle_ms = idle_ms, .dry_run = dry), &report),
+              ROWLOCK_OK, "sweep %s", what);
     tap_is_int(report.counters, some, "%s: counters", what);
 }
 
@@ -266,66 +266,45 @@ static void folds_at_once(const struct contract *c, rowlock_db *db)
     tap_is_int(lower, 0, "and its next token is higher all the same");
 }
 
-struct folder {
-    const struct contract *c;
-    rowlock_db *db;
-    void *gate;
-    atomic_bool stop;
-    int result;
-};
-
-static int fold(void *argument)
-{
-    struct folder *f = argument;
-    do
-        f->result = rowlock_sweep(f->db, OPTIONS(sweep, .idle_ms = 1), NULL);
-    while (!f->stop && f->result == ROWLOCK_OK);
-    return 0;
-}
-
 static void folds_beside(const char *url, rowlock_db *db)
 {
-    rowlock_lock *lock = must_lock(db, "beside");
-    struct folder f = {.db = must_open(url), .result = ROWLOCK_OK};
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "beside");
+    OWNED(db) rowlock_db *other = must_open(url);
+    struct sweeper sweeper = {.db = other};
     int wrong = 0;
-    struct helper *helper = helper_start(fold, &f);
+    struct helper *helper = helper_start(sweep_in_thread, &sweeper);
     for (int i = rounds(); i > 0; i--) {
         int64_t token = 0, when = 0;
-        wrong += rowlock_acquire(lock, OPTIONS(acquire, .ttl_ms = 30000,
-                                               .wait_ms = ROWLOCK_FOREVER)) != ROWLOCK_OK;
+        wrong += wait_lock(lock, 30000, ROWLOCK_FOREVER) != ROWLOCK_OK;
         wrong += rowlock_last_grant(db, "beside", &token, &when) != ROWLOCK_OK;
         wrong += rowlock_release(lock) != ROWLOCK_OK;
     }
-    f.stop = true;
+    sweeper.stop = true;
     helper_join(helper);
     tap_is_int(wrong, 0, "beside a counter sweep a grant stands, and has its counter");
-    is_result(f.db, f.result, ROWLOCK_OK, "the sweep goes on");
-    rowlock_lock_close(lock);
-    rowlock_db_close(f.db);
+    is_result(other, sweeper.result, ROWLOCK_OK, "the sweep goes on");
 }
 
 /* Holds a sweep up after it has looked which counters are idle: PostgreSQL's before it locks them, the others'
  * as it removes the first. */
-static void close_gate(struct folder *f)
+static void close_gate(const struct contract *c, void *gate)
 {
-    const struct contract *c = f->c;
-    f->gate = c->raw->open(c->url);
     if (is_postgres(c)) {
-        raw_run(c->raw, f->gate, "BEGIN");
-        raw_run(c->raw, f->gate, "SELECT token_floor FROM %smeta FOR UPDATE", PREFIX);
+        raw_run(c->raw, gate, "BEGIN");
+        raw_run(c->raw, gate, "SELECT token_floor FROM %smeta FOR UPDATE", PREFIX);
         return;
     }
-    raw_run(c->raw, f->gate, "DO GET_LOCK('sweep gate', 0)");
-    raw_run(c->raw, f->gate,
+    raw_run(c->raw, gate, "DO GET_LOCK('sweep gate', 0)");
+    raw_run(c->raw, gate,
             "CREATE TRIGGER %sgate BEFORE DELETE ON %stokens FOR EACH ROW BEGIN "
             "DO GET_LOCK('sweep here', 0); DO GET_LOCK('sweep gate', 60); END",
             PREFIX, PREFIX);
 }
 
-static bool is_held_up(const struct folder *f)
+static bool is_held_up(const struct contract *c)
 {
-    return db_int(f->c->raw, f->c->url,
-                  is_postgres(f->c)
+    return db_int(c->raw, c->url,
+                  is_postgres(c)
                       ? "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' "
                         "AND query LIKE '%%rowlock:fold%%%s%%'"
                       : "SELECT IS_USED_LOCK('sweep here') IS NOT NULL /* %s */",
@@ -336,27 +315,27 @@ static bool is_held_up(const struct folder *f)
  * finds nothing. */
 static void granted_meanwhile(const struct contract *c, const char *url)
 {
-    struct folder f = {.c = c, .db = must_open(url), .stop = true};
-    void *session = c->raw->open(c->url);
-    rowlock_db *db = adopt_with(c, session, PREFIX);
-    rowlock_lock *lock = must_lock(db, "granted meanwhile");
+    OWNED(session) void *session = c->raw->open(c->url), *gate = c->raw->open(c->url);
+    OWNED(db) rowlock_db *db = adopt_with(c, session, PREFIX), *other = must_open(url);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "granted meanwhile");
+    struct sweeper sweeper = {.db = other, .stop = true};
     db_exec(c->raw, c->url, "DELETE FROM %stokens", PREFIX);
     db_exec(c->raw, c->url,
             "INSERT INTO %stokens (name, token, granted) VALUES ('a', 1, 1), ('granted meanwhile', "
             "1, 1)",
             PREFIX);
-    close_gate(&f);
+    close_gate(c, gate);
     raw_run(c->raw, session, "%s", c->begin);
     is_result(db, rowlock_tx_acquire(lock, db, NULL), ROWLOCK_OK, "a lock is granted");
     /* Time: the sweep takes counters that are idle for 1 ms of the real clock. More time changes
      * nothing. */
     sleep_ms(20);
-    struct helper *helper = helper_start(fold, &f);
-    tap_ok(EVENTUALLY(is_held_up(&f)), "a counter sweep has looked");
+    struct helper *helper = helper_start(sweep_in_thread, &sweeper);
+    tap_ok(EVENTUALLY(is_held_up(c)), "a counter sweep has looked");
     raw_run(c->raw, session, "COMMIT");
-    raw_run(c->raw, f.gate, is_postgres(c) ? "COMMIT" : "DO RELEASE_LOCK('sweep gate')");
+    raw_run(c->raw, gate, is_postgres(c) ? "COMMIT" : "DO RELEASE_LOCK('sweep gate')");
     helper_join(helper);
-    is_result(f.db, f.result, ROWLOCK_OK, "when the grant is committed it goes on");
+    is_result(other, sweeper.result, ROWLOCK_OK, "when the grant is committed it goes on");
     tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM %stokens WHERE name = 'a'", PREFIX), 0,
                "and takes what is idle");
     tap_is_int(db_int(c->raw, c->url, "SELECT token FROM %stokens WHERE name <> 'a'", PREFIX), 2,
@@ -366,12 +345,7 @@ static void granted_meanwhile(const struct contract *c, const char *url)
     raw_run(c->raw, session, "COMMIT");
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "release");
     if (!is_postgres(c))
-        raw_run(c->raw, f.gate, "DROP TRIGGER %sgate", PREFIX);
-    c->raw->close(f.gate);
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
-    c->raw->close(session);
-    rowlock_db_close(f.db);
+        raw_run(c->raw, gate, "DROP TRIGGER %sgate", PREFIX);
 }
 
 void contract_sweep(const struct contract *c)

@@ -7,18 +7,12 @@
 
 static rowlock_db *db;
 
+/* Ends the test before. */
 static void begin(void)
 {
+    rowlock_db_close(db);
     script_reset();
     db = script_open(NULL);
-}
-
-static const char *error_text(void)
-{
-    static rowlock_error err;
-    err = (rowlock_error)ROWLOCK_ERROR_INIT;
-    err = *rowlock_db_error(db);
-    return err.text;
 }
 
 static void test_unusable(struct script_answer meta, const char *what, const char *advice)
@@ -28,14 +22,13 @@ static void test_unusable(struct script_answer meta, const char *what, const cha
     script_always(OP_META, meta);
     tap_is_int(rowlock_acquire(lock, NULL), ROWLOCK_ESCHEMA, "%s tables are refused", what);
     tap_is_str(script_calls(), "meta", "nothing is sent to them");
-    tap_ok(strstr(error_text(), advice) != NULL, "the text says what to do: %s", error_text());
+    tap_ok(strstr(why(db), advice) != NULL, "the text says what to do: %s", why(db));
     if (meta.class == RLK_DONE)
-        tap_ok(strstr(error_text(), "'main'") != NULL, "and where they are");
+        tap_ok(strstr(why(db), "'main'") != NULL, "and where they are");
     tap_is_int(rowlock_acquire(lock, NULL), ROWLOCK_ESCHEMA, "they are refused each time");
     script_always(OP_META, ANSWER(.class = RLK_DONE));
     tap_is_int(rowlock_acquire(lock, NULL), ROWLOCK_OK, "until they are as they should be");
     rowlock_lock_close(lock);
-    rowlock_db_close(db);
 }
 
 /* ---- installing */
@@ -44,7 +37,7 @@ static const rowlock_value TRAP[] = {{.kind = ROWLOCK_TEXT, .text = "locks", .le
                                      {.kind = ROWLOCK_TEXT, .text = "has a trigger", .length = 13},
                                      {.kind = ROWLOCK_BOOL, .number = 0}};
 static const rowlock_value DRIFT[] = {
-    {.kind = ROWLOCK_TEXT, .text = "grant", .length = 5},
+    {.kind = ROWLOCK_TEXT, .text = "function rowlock_wake(text)", .length = 27},
     {.kind = ROWLOCK_TEXT, .text = "has an old body", .length = 15},
     {.kind = ROWLOCK_BOOL, .number = 1}};
 #define OBJECT(what) ANSWER(.cells = what, .rows = 1, .width = 3)
@@ -85,8 +78,7 @@ static void test_install(void)
         if (cases[i].calls)
             tap_is_str(script_calls(), cases[i].calls, "these are the steps");
         if (cases[i].text)
-            tap_ok(strstr(error_text(), cases[i].text) != NULL, "the text says: %s", error_text());
-        rowlock_db_close(db);
+            tap_ok(strstr(why(db), cases[i].text) != NULL, "the text says: %s", why(db));
     }
 }
 
@@ -101,7 +93,6 @@ static void test_install_failing(void)
     script_always(OP_INSTALL, FAILS(RLK_DENIED));
     script_always(OP_META, FAILS(RLK_SCHEMA));
     tap_is_int(rowlock_install(db), ROWLOCK_EDENIED, "a missing privilege is told");
-    rowlock_db_close(db);
 }
 
 static void test_install_over_another(void)
@@ -111,23 +102,17 @@ static void test_install_over_another(void)
     script_always(OP_META, ANSWER(.identity = "second"));
     tap_is_int(rowlock_install(db), ROWLOCK_ESCHEMA, "another in its place is not ours to touch");
     tap_is_int(script_count(OP_INSTALL), 0, "nothing is done to it");
-    rowlock_db_close(db);
 }
 
 /* ---- upgrading: what is left of it where the tables are of our version */
-
-static const rowlock_value RING[] = {
-    {.kind = ROWLOCK_TEXT, .text = "function rowlock_wake(text)", .length = 27},
-    {.kind = ROWLOCK_TEXT, .text = "has an old body", .length = 15},
-    {.kind = ROWLOCK_BOOL, .number = 1}};
 
 /* Asked before anything is touched, and by the repair. */
 static void begin_over_drift(void)
 {
     script_home("postgres");
     begin();
-    script_next(OP_OBJECTS, OBJECT(RING));
-    script_next(OP_OBJECTS, OBJECT(RING));
+    script_next(OP_OBJECTS, OBJECT(DRIFT));
+    script_next(OP_OBJECTS, OBJECT(DRIFT));
 }
 
 static int count_steps(void *context, const rowlock_upgrade_step *step)
@@ -147,26 +132,22 @@ static void test_upgrade(void)
     tap_is_int(rowlock_upgrade(db, &options), ROWLOCK_OK, "a routine with another body");
     tap_is_int(script_count(OP_INSTALL), 2, "is made again, and after a lost answer once more");
     tap_ok(seen[0] == 0 && seen[1] == 1, "which is told once");
-    rowlock_db_close(db);
     begin_over_drift();
     options.dry_run = 1;
     tap_is_int(rowlock_upgrade(db, &options), ROWLOCK_OK, "a dry run");
     tap_is_int(script_count(OP_INSTALL), 0, "changes nothing");
     tap_is_int(seen[0], 1, "and tells what is to be done");
-    rowlock_db_close(db);
     begin_over_drift();
     options.dry_run = 0;
     options.deadline_ms = 1;
     script_always(OP_INSTALL, FAILS(RLK_CONTENTION));
     tap_is_int(rowlock_upgrade(db, &options), ROWLOCK_TIMEOUT,
                "a table that others keep locked is not waited for longer than was asked");
-    tap_ok(strstr(error_text(), "make routine rowlock_wake") != NULL, "the text says for what: %s",
-           error_text());
-    rowlock_db_close(db);
+    tap_ok(strstr(why(db), "make routine rowlock_wake") != NULL, "the text says for what: %s",
+           why(db));
     begin_over_drift();
     script_always(OP_INSTALL, FAILS(RLK_DENIED));
     tap_is_int(rowlock_upgrade(db, &options), ROWLOCK_EDENIED, "a missing privilege is told");
-    rowlock_db_close(db);
     script_home("sqlite");
 }
 
@@ -221,7 +202,6 @@ static void test_check(void)
         tap_ok(strncmp(f.text, cases[i].begins, strlen(cases[i].begins)) == 0 &&
                    strstr(f.text, cases[i].advice),
                "%s: it is told: %s", cases[i].what, f.text);
-        rowlock_db_close(db);
     }
 }
 
@@ -232,7 +212,6 @@ static void test_check_ends(void)
     begin();
     tap_is_int(rowlock_check(db, note_finding, &f, NULL), ROWLOCK_OK, "a look at a sound server");
     tap_ok(f.count >= 8, "has %d findings", f.count);
-    rowlock_db_close(db);
     begin();
     script_next(OP_OBJECTS, OBJECT(TRAP));
     tap_is_int(rowlock_check(db, NULL, NULL, &worst), ROWLOCK_OK, "a look at a trap");
@@ -250,7 +229,6 @@ static void test_check_ends(void)
     tap_is_int(rowlock_check(db, NULL, NULL, &worst), ROWLOCK_ECONN,
                "a server that cannot be reached is not looked at");
     tap_is_int((int)worst, 77, "and no verdict is given");
-    rowlock_db_close(db);
 }
 
 int main(void)
@@ -264,5 +242,6 @@ int main(void)
     test_upgrade();
     test_check();
     test_check_ends();
+    rowlock_db_close(db);
     return tap_done();
 }

@@ -253,20 +253,18 @@ static void all_mixed(const struct site *s, rowlock_table *t)
 }
 
 /* In a table so small that no plan needs its index, and where other rows have the versions expected. */
-static void small_table(const struct site *s, const char *type, const char *const *names)
+static void small_table(const struct site *s, const char *type)
 {
-    char columns[200];
     rowlock_value n = rowlock_int(9);
-    snprintf(columns, sizeof columns, "id %s NOT NULL PRIMARY KEY, n INT, version BIGINT NOT NULL",
-             type);
+    static const char *const names[] = {"a", "b", "c", "d"};
     for (int op = UPDATE; op <= REMOVE; op++) {
         rowlock_value keys[4];
         rowlock_change changes[4];
         if (op == INSERT)
             continue;
-        site_table(s, "bat_small", columns);
-        site_run(s, "INSERT INTO bat_small VALUES ('%s', 0, 5), ('%s', 0, 1), ('%s', 0, 1)",
-                 names[0], names[1], names[2]);
+        site_table(s, "bat_small",
+                   textf("id %s NOT NULL PRIMARY KEY, n INT, version BIGINT NOT NULL", type));
+        site_run(s, "INSERT INTO bat_small VALUES ('a', 0, 5), ('b', 0, 1), ('c', 0, 1)");
         OWNED(table) rowlock_table *t = must_open_table(s, "bat_small", NAMES("n"));
         for (int i = 0; i < 4; i++) {
             keys[i] = rowlock_text(names[i]);
@@ -281,14 +279,12 @@ static void small_table(const struct site *s, const char *type, const char *cons
 
 static void small_tables(const struct site *s)
 {
-    static const char *const ascii[] = {"a", "b", "c", "d"};
-    small_table(s, "VARCHAR(20)", ascii);
-    if (!is_mysql(s->c))
-        return;
-    small_table(s, "VARCHAR(20) CHARACTER SET latin1", ascii);
-    small_table(s, "VARCHAR(20) CHARACTER SET utf8", ascii);
-    small_table(s, "VARCHAR(20) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin", ascii);
-    small_table(s, "ENUM('a', 'b', 'c', 'd')", ascii);
+    /* The first one is for each database. */
+    static const char *const types[] = {
+        "VARCHAR(20)", "VARCHAR(20) CHARACTER SET latin1", "VARCHAR(20) CHARACTER SET utf8",
+        "VARCHAR(20) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin", "ENUM('a', 'b', 'c', 'd')"};
+    for (int i = 0; i < (is_mysql(s->c) ? COUNT(types) : 1); i++)
+        small_table(s, types[i]);
 }
 
 /* ---- what is refused before anything is sent */
@@ -455,8 +451,8 @@ static void long_values(const struct site *s, size_t rows, size_t length, int ch
     rowlock_row row = ROWLOCK_ROW_INIT;
     size_t right = 0;
     site_table(s, "bat_long",
-               is_mysql(s->c) ? "id INT PRIMARY KEY, note LONGTEXT, version BIGINT NOT NULL"
-                              : "id INT PRIMARY KEY, note TEXT, version BIGINT NOT NULL");
+               textf("id INT PRIMARY KEY, note %s, version BIGINT NOT NULL",
+                     is_mysql(s->c) ? "LONGTEXT" : "TEXT"));
     OWNED(table) rowlock_table *t = must_open_table(s, "bat_long", NAMES("note"));
     OWNED(text) char *text = long_text(length, '1'), *other = long_text(length, '2');
     for (size_t i = 0; i < rows; i++) {
@@ -696,9 +692,8 @@ static void round_trips(const struct site *s)
         tap_skip(1, "the URL has no host and port to put a proxy before");
         return;
     }
-    struct site through = *s;
-    through.db = must_open(url);
-    rowlock_table *t = open_rows(&through, NULL);
+    OWNED(db) rowlock_db *db = must_open(url);
+    OWNED(table) rowlock_table *t = open_rows(&(struct site){.c = s->c, .db = db}, NULL);
     /* There BEGIN goes along with what comes next, unless a pooler has to see it by itself. */
     int frame = is_postgres(s->c) && !s->c->pooled ? 1 : 2;
     for (int op = UPDATE; op <= REMOVE; op++) {
@@ -714,10 +709,8 @@ static void round_trips(const struct site *s)
         };
         for (int i = 0; i < COUNT(all); i++)
             if ((op != EXPECT || !all[i].all) && (op == UPDATE || all[i].rows == 30))
-                costs_are(s, proxy, through.db, t, (enum op)op, all[i]);
+                costs_are(s, proxy, db, t, (enum op)op, all[i]);
     }
-    rowlock_table_close(t);
-    rowlock_db_close(through.db);
 }
 
 void contract_batches(const struct contract *c)

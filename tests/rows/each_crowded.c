@@ -510,28 +510,29 @@ static int walk(void *argument)
     return result == ROWLOCK_OK ? 0 : 1;
 }
 
-static struct {
-    struct person people[PEOPLE], walker;
-    pid_t pids[PEOPLE], walker_pid;
-    int kills, ended_badly;
-} all;
+/* The last one walks. */
+static struct person people[PEOPLE + 1];
+static struct children processes;
+
+static void start(struct crowd *crowd, int number, int (*work)(void *argument))
+{
+    people[number].crowd = crowd;
+    people[number].number = number;
+    processes.pid[number] = child_start(work, &people[number]);
+}
 
 /* Each time some chunks later than the time before, and at any moment of a chunk. */
 static void kill_walk(struct crowd *crowd, unsigned *seed)
 {
-    for (int next = 5; all.kills < crowd->kills && crowd->odd == 0;
+    for (int next = 5;
+         processes.kills < crowd->kills && processes.ended_badly == 0 && crowd->odd == 0;
          next += WALK_CHUNKS / crowd->kills - 5) {
         crowd->gate = next + 8; /* a fast one would be through before it was killed so often */
         while (crowd->chunks < next && !crowd->walked && crowd->odd == 0)
             sleep_ms(1);
         usleep((useconds_t)(rand_r(seed) % 20000));
-        kill(all.walker_pid, SIGKILL);
-        bool killed = child_join(all.walker_pid) == 256 + SIGKILL;
-        all.walker_pid = 0;
-        all.kills += killed;
-        if (!killed)
-            break;
-        all.walker_pid = child_start(walk, &all.walker);
+        children_kill(&processes, PEOPLE);
+        start(crowd, PEOPLE, walk);
     }
     crowd->gate = INT_MAX;
 }
@@ -539,21 +540,13 @@ static void kill_walk(struct crowd *crowd, unsigned *seed)
 static void run_all(struct crowd *crowd, unsigned seed)
 {
     for (int i = 0; i < PEOPLE; i++) {
-        all.people[i] =
-            (struct person){.crowd = crowd, .number = i, .seed = (unsigned)rand_r(&seed)};
-        all.pids[i] = child_start(live, &all.people[i]);
+        people[i].seed = (unsigned)rand_r(&seed);
+        start(crowd, i, live);
     }
-    all.walker = (struct person){.crowd = crowd, .number = PEOPLE};
     crowd->gate = WALK_CHUNKS;
-    all.walker_pid = child_start(walk, &all.walker);
+    start(crowd, PEOPLE, walk);
     kill_walk(crowd, &seed);
-    for (int i = 0; i < PEOPLE; i++) {
-        all.ended_badly += child_join(all.pids[i]) != 0;
-        all.pids[i] = 0;
-    }
-    if (all.walker_pid > 0)
-        all.ended_badly += child_join(all.walker_pid) != 0;
-    all.walker_pid = 0;
+    children_join(&processes);
 }
 
 /* ---- the books */
@@ -617,8 +610,8 @@ static void judge_people(const struct crowd *crowd)
 {
     tap_is_int(crowd->odd, 0,
                "no client is told of a deadlock, or of anything else that it should not be");
-    tap_is_int(all.ended_badly, 0, "each client that is not killed comes to its end");
-    tap_is_int(all.kills, crowd->kills, "the walk was killed %d times", crowd->kills);
+    tap_is_int(processes.ended_badly, 0, "each client that is not killed comes to its end");
+    tap_is_int(processes.kills, crowd->kills, "the walk was killed %d times", crowd->kills);
     tap_ok(crowd->report.resumed == 1, "and has gone on where it was");
     tap_is_int(crowd->report.rows, crowd->rows, "until it was through");
     tap_is_int(crowd->report.written, crowd->rows, "and counts every row as written");
@@ -711,8 +704,6 @@ static void run_two(const struct crowded *how, const char *url, bool inside, int
     static const struct crowded_way as_it_is;
     const char *who = inside ? "in transactions of their own" : "in opposite order";
     struct crowd *crowd = new_crowd(how, url, FEW, rounds);
-    struct person two[2];
-    pid_t pids[2];
     pthread_barrierattr_t shared;
     pthread_barrierattr_init(&shared);
     pthread_barrierattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
@@ -720,11 +711,11 @@ static void run_two(const struct crowded *how, const char *url, bool inside, int
     crowd->inside = inside;
     store(crowd, "crowded");
     for (int i = 0; i < 2; i++) {
-        two[i] = (struct person){
-            .crowd = crowd, .number = i, .kind = inside ? INSIDE : IN_PARTS, .way = &as_it_is};
-        pids[i] = child_start(oppose, &two[i]);
+        people[i].kind = inside ? INSIDE : IN_PARTS;
+        people[i].way = &as_it_is;
+        start(crowd, i, oppose);
     }
-    tap_is_int(child_join(pids[0]) + child_join(pids[1]), 0,
+    tap_is_int(child_join(processes.pid[0]) + child_join(processes.pid[1]), 0,
                "two send the same rows %s, %d times at once", who, crowd->rounds);
     tap_is_int(crowd->odd, 0, "%s: neither is told of a deadlock", who);
     tap_is_int(crowd->both, 0, "%s: no row is changed by both", who);

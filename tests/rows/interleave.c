@@ -228,17 +228,13 @@ static bool is_asleep(int thread)
 
 /* InnoDB's list of waiters is made anew ten times a second at most. How many wait it counts at once:
  * one does, and our statement is being carried out. */
-static const char *const mysql_waits[] = {
-    "SELECT (SELECT variable_value FROM information_schema.global_status "
-    "WHERE variable_name = 'INNODB_ROW_LOCK_CURRENT_WAITS') > 0 AND EXISTS (SELECT 1 FROM "
-    "information_schema.processlist WHERE info LIKE '%rowlock:row%int_rows%' AND id <> "
-    "connection_id())",
-    "SELECT (SELECT variable_value FROM performance_schema.global_status "
-    "WHERE variable_name = 'Innodb_row_lock_current_waits') > 0 AND EXISTS (SELECT 1 FROM "
-    "information_schema.processlist WHERE info LIKE '%rowlock:row%int_rows%' AND id <> "
-    "connection_id())",
-    NULL,
-};
+#define MYSQL_WAITS(schema)                                                              \
+    "SELECT (SELECT variable_value FROM " schema ".global_status WHERE variable_name = " \
+    "'Innodb_row_lock_current_waits') > 0 AND EXISTS (SELECT 1 FROM "                    \
+    "information_schema.processlist WHERE info LIKE '%rowlock:row%int_rows%' AND id <> " \
+    "connection_id())"
+static const char *const mysql_waits[] = {MYSQL_WAITS("information_schema"),
+                                          MYSQL_WAITS("performance_schema"), NULL};
 
 static const char *const postgres_waits[] = {
     "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' "

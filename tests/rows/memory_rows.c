@@ -269,10 +269,9 @@ static bool run_round(const struct raw *raw, const char *url, int nth, bool adop
 
 void starve_rows(const struct raw *raw, const char *url, bool adopted)
 {
-    char *ours = url_with(url, "rowlock_prefix=rows_");
+    OWNED(text) char *ours = url_with(url, "rowlock_prefix=rows_");
     fail_alloc_at(0);
     must_install(ours);
-    free(ours);
     db_exec(raw, url, "DROP TABLE IF EXISTS rows_memory");
     db_exec(raw, url,
             "CREATE TABLE rows_memory (id bigint PRIMARY KEY, n bigint, version bigint NOT NULL)");

@@ -136,7 +136,7 @@ static void policies(const struct contract *c)
     site_run(&s, "CREATE POLICY obs_write ON obs_rows FOR UPDATE USING (id <> 2)");
     site_run(&s, "GRANT SELECT, UPDATE ON obs_rows TO obs_reader");
     raw_run(c->raw, s.session, "SET ROLE obs_reader");
-    rowlock_table *t = open_rows(&s);
+    OWNED(table) rowlock_table *t = open_rows(&s);
     few_from(&f, 1, 1);
     for (int inside = 0; inside <= 1; inside++) {
         const char *where = inside ? "in a transaction" : "by itself";
@@ -161,7 +161,6 @@ static void policies(const struct contract *c)
     }
     rowlock_value missing = rowlock_int(9);
     is_result(s.db, rowlock_read(t, &missing, 1, &row), ROWLOCK_GONE, "no row is no row");
-    rowlock_table_close(t);
     raw_run(c->raw, s.session, "RESET ROLE");
     site_run(&s, "DROP TABLE obs_rows");
     site_run(&s, "DROP ROLE obs_reader");
@@ -242,6 +241,7 @@ static void own_locked(const struct contract *c)
 /* The session's own limit strikes first. MySQL has one for SELECT only. */
 static void timed_out(const struct contract *c, const char *limit)
 {
+    OWNED(site)
     struct site s = {.c = c, .session = c->raw->open(c->url), .look = c->raw->open(c->url)};
     if (c->raw->adopt(&s.db, s.session, OPTIONS(db, .statement_timeout_ms = 3 * HELD_MS), NULL) !=
         ROWLOCK_OK)
@@ -249,7 +249,6 @@ static void timed_out(const struct contract *c, const char *limit)
     raw_run(c->raw, s.session, "%s", limit);
     held_too_long(&s, false, "adopted, statements ended");
     held_too_long(&s, true, "adopted, statements ended, all or nothing");
-    site_close(&s);
 }
 
 /* ---- a row that the table refuses by a trigger or a policy */
@@ -324,10 +323,10 @@ static void refused_row(const struct contract *c, const char *url, bool as_reade
     rowlock_table_close(t);
     rowlock_db_close(theirs.db);
     site_run(&s, "DELETE FROM rowlock_walks");
-    if (as_reader)
+    if (as_reader) {
         site_run(&s, "DROP OWNED BY obs_writer");
-    if (as_reader)
         site_run(&s, "DROP ROLE obs_writer");
+    }
 }
 
 /* The private server lets every user in without a password. */
@@ -357,14 +356,13 @@ static void equal_keys(const struct site *s)
                     "deterministic = false)");
     site_table(s, "obs_rows", textf("id %s PRIMARY KEY, n BIGINT, version BIGINT NOT NULL", type));
     site_run(s, "INSERT INTO obs_rows VALUES ('a', 0, 7)");
-    rowlock_table *t = open_rows(s);
+    OWNED(table) rowlock_table *t = open_rows(s);
     for (int i = 0; i < 2; i++)
         changes[i] = (rowlock_change){.key = &keys[i], .values = &values[i], .version = 7};
     is_result(s->db, rowlock_update(t, changes, 2, OPTIONS(change, .all_or_nothing = 1)),
               ROWLOCK_STALE, "a row under two keys, all or nothing");
     for (int i = 0; i < 2; i++)
         tap_is_int(changes[i].current, 7, "key %d is told the version that the row has", i);
-    rowlock_table_close(t);
     if (is_postgres(s->c))
         site_run(s, "DROP COLLATION obs_nocase CASCADE");
 }

@@ -43,8 +43,7 @@ static rowlock_db *db_of(const struct asking *a, enum who who)
 
 static rowlock_once_options once_about(const char *fingerprint, int64_t ttl_ms)
 {
-    rowlock_once_options o = *OPTIONS(once, .fingerprint = fingerprint, .ttl_ms = ttl_ms);
-    return o;
+    return *OPTIONS(once, .fingerprint = fingerprint, .ttl_ms = ttl_ms);
 }
 
 static rowlock_once *claim_as(rowlock_db *db, const char *key, const rowlock_once_options *o,

@@ -4,8 +4,6 @@
  * each is told, keys of several columns, more rows than a chunk, locks, and callbacks that stop. */
 #include "tables.h"
 
-#include <inttypes.h>
-
 enum { MANY = 2500 };
 
 /* What was told of each key. */
@@ -93,8 +91,9 @@ static void several_columns(const struct site *s)
                "PRIMARY KEY (a, b)");
     site_run(s, "INSERT INTO pair_rows VALUES ('x', 1, 11, 5), ('x', 2, 12, 6), "
                 "('it''s \"{so}\"\\\\', 1, 13, 7)");
-    rowlock_table *t = must_describe(
-        s, &(struct about){.name = "pair_rows", .key = NAMES("a", "b"), .columns = NAMES("n")});
+    const struct about *about =
+        ABOUT(.name = "pair_rows", .key = NAMES("a", "b"), .columns = NAMES("n"));
+    OWNED(table) rowlock_table *t = must_describe(s, about);
     is_result(s->db,
               read_keys(t,
                         VALUES(rowlock_text("x"), rowlock_int(2), rowlock_text("x"), rowlock_int(1),
@@ -103,17 +102,17 @@ static void several_columns(const struct site *s)
               ROWLOCK_GONE, "keys of two columns");
     tap_ok(told.numbers[0] == 12 && told.numbers[1] == 11 && told.numbers[2] == -1,
            "find their rows");
-    rowlock_table_close(t);
 }
 
 /* A lock of many rows lasts as long as the transaction. */
 static void locked(const struct site *s)
 {
     OWNED(site) struct site mine = site_adopt(s->c);
-    rowlock_table *t = must_open_table(&mine, "many_rows", NAMES("n"));
-    struct site rival = {
-        .c = s->c, .db = must_open_with(s->c->url, OPTIONS(db, .statement_timeout_ms = 1000))};
-    rowlock_table *other = must_open_table(&rival, "many_rows", NAMES("n"));
+    OWNED(table) rowlock_table *t = must_open_table(&mine, "many_rows", NAMES("n"));
+    OWNED(db)
+    rowlock_db *rival = must_open_with(s->c->url, OPTIONS(db, .statement_timeout_ms = 1000));
+    const struct site theirs = {.c = s->c, .db = rival};
+    OWNED(table) rowlock_table *other = must_open_table(&theirs, "many_rows", NAMES("n"));
     rowlock_value key = rowlock_int(1), value = rowlock_int(5);
     rowlock_change change = {.key = &key, .values = &value, .version = 2};
     raw_run(s->c->raw, mine.session, "BEGIN");
@@ -126,10 +125,7 @@ static void locked(const struct site *s)
     is_result(mine.db, rowlock_update(t, &change, 1, NULL), ROWLOCK_OK, "the holder can");
     raw_run(s->c->raw, mine.session, "COMMIT");
     change.version++;
-    is_result(rival.db, rowlock_update(other, &change, 1, NULL), ROWLOCK_OK, "and then the other");
-    rowlock_table_close(t);
-    rowlock_table_close(other);
-    rowlock_db_close(rival.db);
+    is_result(rival, rowlock_update(other, &change, 1, NULL), ROWLOCK_OK, "and then the other");
 }
 
 void contract_read_many(const struct contract *c)
@@ -137,10 +133,9 @@ void contract_read_many(const struct contract *c)
     OWNED(site) struct site s = site_open(c);
     site_table(&s, "many_rows", "id BIGINT PRIMARY KEY, n BIGINT, version BIGINT NOT NULL");
     site_run(&s, "INSERT INTO many_rows VALUES (1, 100, 10), (2, 200, 20), (3, 300, 30)");
-    rowlock_table *t = must_open_table(&s, "many_rows", NAMES("n"));
+    OWNED(table) rowlock_table *t = must_open_table(&s, "many_rows", NAMES("n"));
     some(&s, t);
     more_than_a_chunk(&s, t);
     several_columns(&s);
-    rowlock_table_close(t);
     locked(&s);
 }

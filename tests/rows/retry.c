@@ -100,10 +100,8 @@ static int write_both(void *context, const rowlock_attempt *attempt)
     int result = add(trial->t, 1, 1, attempt);
     if (result == ROWLOCK_OK)
         result = add(trial->other, 1, 10, attempt);
-    if (result != ROWLOCK_OK)
-        return result;
     bool conflict = trial->tries < 0 || attempt->number <= trial->tries;
-    return conflict ? trial->says : ROWLOCK_OK;
+    return result == ROWLOCK_OK && conflict ? trial->says : result;
 }
 
 static int cancel_itself(void *context, const rowlock_attempt *attempt)
@@ -147,9 +145,7 @@ static int write_by_hand(void *context, const rowlock_attempt *attempt)
     note(trial, attempt);
     raw_run(s->c->raw, s->session, "UPDATE retry_more SET n = n + 7 WHERE id = 1");
     int result = add(trial->t, 1, 1, attempt);
-    if (result != ROWLOCK_OK)
-        return result;
-    return attempt->number <= trial->tries ? trial->says : ROWLOCK_OK;
+    return result == ROWLOCK_OK && attempt->number <= trial->tries ? trial->says : result;
 }
 
 static int end_it(void *context, const rowlock_attempt *attempt)
@@ -414,26 +410,24 @@ static void guarded(const struct contract *c)
     OWNED(site) struct site s = site_adopt(c);
     OWNED(trial) struct trial trial = trial_open(&s);
     OWNED(db) rowlock_db *holder = must_open(c->url);
-    trial.lock = must_lock(holder, "retry guard");
-    is_result(holder, try_lock(trial.lock, TTL_MS), ROWLOCK_OK, "a lock is held");
+    OWNED(lock) rowlock_lock *lock = trial.lock = must_lock(holder, "retry guard");
+    is_result(holder, try_lock(lock, TTL_MS), ROWLOCK_OK, "a lock is held");
     is_result(s.db, run_trial(&trial, write_guarded, NULL), ROWLOCK_OK, "versions under a guard");
     is_result(holder, rowlock_break(holder, "retry guard", 0, NULL), ROWLOCK_OK, "it is broken");
     is_result(s.db, run_trial(&trial, write_guarded, NULL), ROWLOCK_LOST, "LOST ends it at once");
     report_is(&trial, 1, 0);
     rows_are(&s, "1 2 0 1", "and nothing is written any more");
-    rowlock_lock_close(trial.lock);
 }
 
 void contract_retry(const struct contract *c)
 {
-    struct site s = site_open(c);
+    OWNED(site) struct site s = site_open(c);
     site_table(&s, "retry_rows",
                "id BIGINT PRIMARY KEY, n BIGINT CHECK (n < 1000), version BIGINT NOT NULL");
     site_table(&s, "retry_more", "id BIGINT PRIMARY KEY, n BIGINT, version BIGINT NOT NULL");
     results(&s);
     other_results(&s);
     overlooked(&s);
-    site_close(&s);
     opposite_order(c);
     for (int i = 0; c->has_server && i < COUNT(snapshots); i++) /* elsewhere the file is ours */
         after_a_snapshot(c, i);

@@ -8,7 +8,6 @@
 enum { MOST_KEYS = 3 };
 
 static const char *const dialects[] = {"postgres", "mysql", "sqlite"};
-enum { DIALECTS = sizeof dialects / sizeof dialects[0] };
 
 #define PATTERNS(wire_) \
     .wire = (wire_), .unpack = "U(%)", .value = "V(%)", .match = "M(%, %)", .show = "S(%)"
@@ -97,7 +96,7 @@ static void test_own_sql(void)
         {"mysql", "n = 'x?\\", "n = 'x?\\", "", false},
         {"sqlite", "a = {table} || '{key}'", "a = {table} || '{key}'", "", false},
     };
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+    for (size_t i = 0; i < COUNT(all); i++) {
         const struct rlk_shape shape = {.step = all[i].many ? RLK_STEP_ROWS_UPDATE
                                                             : RLK_STEP_ROW_UPDATE,
                                         .sets = true,
@@ -217,7 +216,7 @@ static void check_real(const char *dialect, const struct rlk_shape *shape)
 
 static void test_real(void)
 {
-    for (int d = 0; d < DIALECTS; d++)
+    for (int d = 0; d < COUNT(dialects); d++)
         for (size_t keys = 1; keys <= MOST_KEYS; keys++) {
             static const rowlock_kind kinds[] = {ROWLOCK_TEXT, ROWLOCK_NULL};
             open_shape(dialects[d], keys, "x = ?, y = ?");

@@ -13,18 +13,13 @@ static rowlock_db *db;
 static rowlock_table *table;
 static rowlock_retry_report report;
 
-static void must_table(void)
-{
-    table = must_prices(db, "price");
-    script_calls();
-}
-
 static void begin(bool adopted)
 {
     script_reset();
     script_jump();
     db = adopted ? script_adopt() : script_open(NULL);
-    must_table();
+    table = must_prices(db, "price");
+    script_calls();
 }
 
 static void end(void)
@@ -34,19 +29,11 @@ static void end(void)
 }
 
 /* What attempts say in turn, the last again and again, and when. */
-static struct {
+static struct plan {
     int says[3];
     int64_t at_us[ATTEMPTS_MAX];
     int made;
 } plan;
-
-static void says(int first, int second, int third)
-{
-    memset(&plan, 0, sizeof plan);
-    plan.says[0] = first;
-    plan.says[1] = second;
-    plan.says[2] = third;
-}
 
 static int attempt(void *context, const rowlock_attempt *a)
 {
@@ -56,44 +43,35 @@ static int attempt(void *context, const rowlock_attempt *a)
     return plan.says[n];
 }
 
-static int run_with(int (*call)(void *context, const rowlock_attempt *a),
+static int run_with(int (*call)(void *context, const rowlock_attempt *a), void *context,
                     const rowlock_retry_options *options)
 {
     report = (rowlock_retry_report)ROWLOCK_RETRY_REPORT_INIT;
-    return rowlock_retry(db, call, NULL, options, &report);
-}
-
-static rowlock_retry_options options_of(int32_t attempts)
-{
-    rowlock_retry_options options = *OPTIONS(retry, .attempts = attempts);
-    return options;
+    return rowlock_retry(db, call, context, options, &report);
 }
 
 static void test_attempts(void)
 {
     begin(false);
-    says(ROWLOCK_GONE, ROWLOCK_STALE, ROWLOCK_GONE);
-    rowlock_retry_options how = options_of(4);
-    tap_is_int(run_with(attempt, &how), ROWLOCK_GONE, "GONE between others is tried again");
+    plan = (struct plan){.says = {ROWLOCK_GONE, ROWLOCK_STALE, ROWLOCK_GONE}};
+    rowlock_retry_options how = *OPTIONS(retry, .attempts = 4);
+    tap_is_int(run_with(attempt, NULL, &how), ROWLOCK_GONE, "GONE between others is tried again");
     tap_is_int(report.attempts, 4, "until it comes twice");
     how.deadline_ms = 3600000;
-    says(ROWLOCK_STALE, ROWLOCK_STALE, ROWLOCK_STALE);
+    plan = (struct plan){.says = {ROWLOCK_STALE, ROWLOCK_STALE, ROWLOCK_STALE}};
     how.attempts = 0;
-    tap_is_int(run_with(attempt, &how), ROWLOCK_STALE, "without a number");
+    tap_is_int(run_with(attempt, NULL, &how), ROWLOCK_STALE, "without a number");
     tap_is_int(plan.made, 20, "there are twenty");
     end();
 }
 
 static void test_pauses(void)
 {
-    rowlock_retry_options how = options_of(30);
-    how.base_ms = 4;
-    how.cap_ms = 100;
-    how.lock_after = -1;
-    how.deadline_ms = 3600000;
+    rowlock_retry_options how = *OPTIONS(retry, .attempts = 30, .base_ms = 4, .cap_ms = 100,
+                                         .lock_after = -1, .deadline_ms = 3600000);
     begin(false);
-    says(ROWLOCK_STALE, ROWLOCK_STALE, ROWLOCK_STALE);
-    tap_is_int(run_with(attempt, &how), ROWLOCK_STALE, "thirty attempts");
+    plan = (struct plan){.says = {ROWLOCK_STALE, ROWLOCK_STALE, ROWLOCK_STALE}};
+    tap_is_int(run_with(attempt, NULL, &how), ROWLOCK_STALE, "thirty attempts");
     bool within = true, paused = false;
     int64_t longest_us = 0;
     for (int i = 1; i < plan.made; i++) {
@@ -116,12 +94,12 @@ static int slow_attempt(void *context, const rowlock_attempt *a)
 
 static void test_deadline(void)
 {
-    rowlock_retry_options how = options_of(1000);
-    how.deadline_ms = 100;
+    rowlock_retry_options how = *OPTIONS(retry, .attempts = 1000, .deadline_ms = 100);
     begin(false);
-    says(ROWLOCK_CONFLICT, ROWLOCK_STALE, ROWLOCK_STALE);
+    plan = (struct plan){.says = {ROWLOCK_CONFLICT, ROWLOCK_STALE, ROWLOCK_STALE}};
     int64_t from_us = rlk_now_us();
-    tap_is_int(run_with(slow_attempt, &how), ROWLOCK_STALE, "the last result at the deadline");
+    tap_is_int(run_with(slow_attempt, NULL, &how), ROWLOCK_STALE,
+               "the last result at the deadline");
     tap_ok(plan.made >= 2 && plan.made <= 4, "it allowed for a few attempts: %d", plan.made);
     bool before = true;
     for (int i = 0; i < plan.made; i++)
@@ -129,9 +107,9 @@ static void test_deadline(void)
     tap_ok(before, "none began after it");
     tap_ok(report.lost_us >= 30000 * plan.made, "all of the time was lost");
     how.base_ms = how.cap_ms = 60000;
-    says(ROWLOCK_STALE, ROWLOCK_STALE, ROWLOCK_STALE);
+    plan = (struct plan){.says = {ROWLOCK_STALE, ROWLOCK_STALE, ROWLOCK_STALE}};
     from_us = rlk_now_us();
-    tap_is_int(run_with(attempt, &how), ROWLOCK_STALE, "a pause that would be longer");
+    tap_is_int(run_with(attempt, NULL, &how), ROWLOCK_STALE, "a pause that would be longer");
     tap_ok(rlk_now_us() - from_us <= 102000, "ends with it"); /* poll() counts whole milliseconds */
     end();
 }
@@ -224,8 +202,10 @@ static int attempt_change(void *context, const rowlock_attempt *a)
         return f->says;
     if (f->change == rowlock_insert)
         row.version = 0;
-    if (f->closes)
-        must_table();
+    if (f->closes) {
+        table = must_prices(db, "price");
+        script_calls();
+    }
     int result = f->change(table, &row, 1, NULL);
     if (f->closes)
         rowlock_table_close(table);
@@ -248,8 +228,7 @@ static void test_failure(const struct failure *f)
         script_next(OP_ROW_READ, found);
     if (f->no_connection)
         script_always(OP_OPEN, FAILS(RLK_UNSENT));
-    report = (rowlock_retry_report)ROWLOCK_RETRY_REPORT_INIT;
-    tap_is_int(rowlock_retry(db, attempt_change, (void *)f, NULL, &report), f->want, "%s", f->what);
+    tap_is_int(run_with(attempt_change, (void *)f, NULL), f->want, "%s", f->what);
     if (f->calls)
         tap_is_str(script_calls(), f->calls, "as the calls say");
     if (f->want < 0)

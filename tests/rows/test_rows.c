@@ -9,34 +9,21 @@ enum { ROWS_MAX = 8 };
 static rowlock_db *db;
 static rowlock_table *table;
 
-static void begin_on(const char *dialect, rowlock_db *(*connect)(void))
+/* "adopted mysql": the application's connection, in its transaction. */
+static void begin(const char *dialect)
 {
+    bool adopted = strncmp(dialect, "adopted ", 8) == 0;
     static const char *const key[] = {"id", NULL}, *const columns[] = {"price", NULL};
     script_reset();
-    script_dialect(dialect);
+    script_dialect(adopted ? dialect + 8 : dialect);
     script_jump();
-    db = connect();
+    db = adopted ? script_adopt() : script_open(NULL);
     struct about about =
         *ABOUT(.name = "prices", .key = key, .columns = columns, .first_version = 1);
     if (open_table(db, &about, &table) != ROWLOCK_OK)
         tap_ok(false, "a table is opened: %s", why(db));
     script_calls();
-}
-
-static rowlock_db *open_own(void)
-{
-    return script_open(NULL);
-}
-
-static void begin(const char *dialect)
-{
-    begin_on(dialect, open_own);
-}
-
-static void begin_adopted(const char *dialect)
-{
-    begin_on(dialect, script_adopt);
-    script.inside = true;
+    script.inside = adopted;
 }
 
 static void end(void)
@@ -165,7 +152,7 @@ static const char *short_name(int result)
 
 /* One call for so many rows, on a new connection. */
 struct play {
-    const char *dialect; /* "adopted mysql": the application's connection, in its transaction */
+    const char *dialect; /* as begin() takes it */
     int (*call)(size_t count);
     size_t count;
     /* The statements that are sent, in their order, each with its answer behind "=": a word of
@@ -413,11 +400,7 @@ static const struct play plays[] = {
 static void test_plays(void)
 {
     for (size_t i = 0; i < COUNT(plays); i++) {
-        const char *dialect = plays[i].dialect;
-        if (strncmp(dialect, "adopted ", 8) == 0)
-            begin_adopted(dialect + 8);
-        else
-            begin(dialect);
+        begin(plays[i].dialect);
         perform(&plays[i]);
         end();
     }
@@ -450,7 +433,7 @@ static void test_adopted(void)
     const struct play looks =
         PLAY("", update, 2, "rows_find rows_update=1:8 rows_find=2:12:null:2",
              "STALE: OK 8, STALE 12", "a row that was not changed is looked at");
-    begin_adopted("postgres");
+    begin("adopted postgres");
     perform(&locks);
     tap_ok(strstr(script_query(1)->sql, "FOR NO KEY UPDATE") != NULL, "for a change");
     perform(&looks);

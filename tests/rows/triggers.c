@@ -145,7 +145,6 @@ static void change_three(const struct manual *m, rowlock_table *t, enum op op, i
                          const char *want, const char *what)
 {
     struct few f;
-    char text[40];
     int64_t now[3];
     few_from(&f, 42, 0);
     for (int i = 0; i < 3; i++) {
@@ -157,9 +156,8 @@ static void change_three(const struct manual *m, rowlock_table *t, enum op op, i
     change_rows(t, op, f.changes, 3, NULL);
     rows_say(f.changes, 3, want, what);
     for (int i = 0; i < 3; i++) {
-        snprintf(text, sizeof text, "%lld", (long long)now[i]);
         tap_is_int(f.changes[i].current, now[i], "%s: row %d says its version", what, i + 1);
-        version_is(m, 42 + i, text, "and that is so");
+        version_is(m, 42 + i, textf("%lld", (long long)now[i]), "and that is so");
     }
 }
 
@@ -195,12 +193,9 @@ static void with_trigger(struct manual *m)
 /* Other connections have asked before; this one has not. */
 static void first_batch_of_a_session(struct manual *m)
 {
-    struct site own = m->s;
-    own.db = must_open(m->s.c->url);
-    rowlock_table *t = must_open_table(&own, "prices", NAMES("price"));
+    OWNED(site) struct site own = site_open(m->s.c);
+    OWNED(table) rowlock_table *t = must_open_table(&own, "prices", NAMES("price"));
     change_three(m, t, UPDATE, 1, "OK, STALE, OK", "the first update of a connection");
-    rowlock_table_close(t);
-    rowlock_db_close(own.db);
 }
 
 static void always(const struct manual *m)
@@ -216,11 +211,10 @@ static void always(const struct manual *m)
     site_run(&m->s, "CREATE TRIGGER eager %s UPDATE ON prices FOR EACH ROW %s",
              is_sqlite(m->s.c) ? "AFTER" : "BEFORE", body);
     site_run(&m->s, "INSERT INTO prices (id, price, version) VALUES (50, 1, 1)");
-    rowlock_table *t = open_prices(m);
+    OWNED(table) rowlock_table *t = open_prices(m);
     row_becomes(&m->s, t, UPDATE, 50, price_of("2"), 1, ROWLOCK_OK, exact ? 3 : 2,
                 "a row whose trigger always adds one");
     version_is(m, 50, "3", "moves by two");
-    rowlock_table_close(t);
     site_run(&m->s, "DROP TRIGGER eager%s", is_postgres(m->s.c) ? " ON prices" : "");
     if (is_postgres(m->s.c))
         site_run(&m->s, "DROP FUNCTION always()");

@@ -306,29 +306,18 @@ static void odd_names(const struct contract *c)
 
 /* ---- versions up to the last */
 
-struct width {
-    const char *type;
+static const struct width {
+    const char *database, *type;
     int64_t last;
+} widths[] = {
+    {"postgres", "SMALLINT", INT16_MAX},        {"postgres", "INTEGER", INT32_MAX},
+    {"postgres", "BIGINT", INT64_MAX},          {"mysql", "TINYINT", INT8_MAX},
+    {"mysql", "TINYINT UNSIGNED", UINT8_MAX},   {"mysql", "SMALLINT", INT16_MAX},
+    {"mysql", "SMALLINT UNSIGNED", UINT16_MAX}, {"mysql", "MEDIUMINT", 8388607},
+    {"mysql", "MEDIUMINT UNSIGNED", 16777215},  {"mysql", "INT", INT32_MAX},
+    {"mysql", "INT UNSIGNED", UINT32_MAX},      {"mysql", "BIGINT", INT64_MAX},
+    {"mysql", "BIGINT UNSIGNED", INT64_MAX},    {"sqlite", "INTEGER", INT64_MAX},
 };
-
-static const struct width *widths(const struct contract *c)
-{
-    static const struct width postgres[] = {
-        {"SMALLINT", INT16_MAX}, {"INTEGER", INT32_MAX}, {"BIGINT", INT64_MAX}, {NULL, 0}};
-    static const struct width mysql[] = {{"TINYINT", INT8_MAX},
-                                         {"TINYINT UNSIGNED", UINT8_MAX},
-                                         {"SMALLINT", INT16_MAX},
-                                         {"SMALLINT UNSIGNED", UINT16_MAX},
-                                         {"MEDIUMINT", 8388607},
-                                         {"MEDIUMINT UNSIGNED", 16777215},
-                                         {"INT", INT32_MAX},
-                                         {"INT UNSIGNED", UINT32_MAX},
-                                         {"BIGINT", INT64_MAX},
-                                         {"BIGINT UNSIGNED", INT64_MAX},
-                                         {NULL, 0}};
-    static const struct width sqlite[] = {{"INTEGER", INT64_MAX}, {NULL, 0}};
-    return is_postgres(c) ? postgres : is_mysql(c) ? mysql : sqlite;
-}
 
 static void has_version(const struct site *s, int id, int64_t version, const char *what)
 {
@@ -387,7 +376,9 @@ static void narrow_first(const struct site *s, const struct width *w)
 static void all_widths(const struct contract *c)
 {
     OWNED(site) struct site s = site_open(c);
-    for (const struct width *w = widths(c); w->type; w++) {
+    for (const struct width *w = widths; w < widths + COUNT(widths); w++) {
+        if (strcmp(w->database, c->database) != 0)
+            continue;
         site_table(&s, "ver_width",
                    textf("id INT PRIMARY KEY, n INT, version %s NOT NULL", w->type));
         site_run(&s, "INSERT INTO ver_width VALUES (1, 0, %lld), (2, 0, 0)",

@@ -98,13 +98,9 @@ static struct tour tour_over(const struct contract *c, const char *schema, const
                              const char *const *key)
 {
     struct tour tour = {.site = site_open(c), .furthest = INT64_MIN, .consistent = true};
-    tour.how = (struct walking){0};
+    tour.how = *WALK(.name = NAME, .chunk = CHUNK, .each = each, .progress = on_progress,
+                     .failed = on_failed);
     tour.report = (rowlock_walk_report)ROWLOCK_WALK_REPORT_INIT;
-    tour.how.name = NAME;
-    tour.how.chunk = CHUNK;
-    tour.how.each = each;
-    tour.how.progress = on_progress;
-    tour.how.failed = on_failed;
     tour.t = must_describe(
         &tour.site, ABOUT(.schema = schema, .name = name, .key = key, .columns = NAMES("n")));
     return tour;
@@ -398,12 +394,10 @@ static void texts(const struct contract *c)
     make_rows(c, FEW);
     OWNED(tour) struct tour tour = tour_open(c);
     OWNED(table) rowlock_table *t = must_open_table(&tour.site, "walk_rows", NAMES("note"));
-    tour.how.each = note_row;
-    tour.how.progress = NULL;
-    tour.how.failed = NULL;
-    tour.how.context = text;
-    is_result(tour.site.db, walk_table(t, &tour.how, NULL), ROWLOCK_OK,
-              "texts from one place, and no report");
+    is_result(
+        tour.site.db,
+        walk_table(t, WALK(.name = NAME, .each = note_row, .context = text, .chunk = CHUNK), NULL),
+        ROWLOCK_OK, "texts from one place, and no report");
     const char *wanted = is_sqlite(c) ? "'row ' || id" : "CONCAT('row ', id)";
     tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM walk_rows WHERE note = %s", wanted),
                FEW, "each row has its own");
