@@ -704,6 +704,8 @@ static void run_two(const struct crowded *how, const char *url, bool inside, int
     static const struct crowded_way as_it_is;
     const char *who = inside ? "in transactions of their own" : "in opposite order";
     struct crowd *crowd = new_crowd(how, url, FEW, rounds);
+    struct person two[2];
+    pid_t pids[2];
     pthread_barrierattr_t shared;
     pthread_barrierattr_init(&shared);
     pthread_barrierattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
@@ -711,11 +713,11 @@ static void run_two(const struct crowded *how, const char *url, bool inside, int
     crowd->inside = inside;
     store(crowd, "crowded");
     for (int i = 0; i < 2; i++) {
-        people[i].kind = inside ? INSIDE : IN_PARTS;
-        people[i].way = &as_it_is;
-        start(crowd, i, oppose);
+        two[i] = (struct person){
+            .crowd = crowd, .number = i, .kind = inside ? INSIDE : IN_PARTS, .way = &as_it_is};
+        pids[i] = child_start(oppose, &two[i]);
     }
-    tap_is_int(child_join(processes.pid[0]) + child_join(processes.pid[1]), 0,
+    tap_is_int(child_join(pids[0]) + child_join(pids[1]), 0,
                "two send the same rows %s, %d times at once", who, crowd->rounds);
     tap_is_int(crowd->odd, 0, "%s: neither is told of a deadlock", who);
     tap_is_int(crowd->both, 0, "%s: no row is changed by both", who);
