@@ -510,29 +510,28 @@ static int walk(void *argument)
     return result == ROWLOCK_OK ? 0 : 1;
 }
 
-/* The last one walks. */
-static struct person people[PEOPLE + 1];
-static struct children processes;
-
-static void start(struct crowd *crowd, int number, int (*work)(void *argument))
-{
-    people[number].crowd = crowd;
-    people[number].number = number;
-    processes.pid[number] = child_start(work, &people[number]);
-}
+static struct {
+    struct person people[PEOPLE], walker;
+    pid_t pids[PEOPLE], walker_pid;
+    int kills, ended_badly;
+} all;
 
 /* Each time some chunks later than the time before, and at any moment of a chunk. */
 static void kill_walk(struct crowd *crowd, unsigned *seed)
 {
-    for (int next = 5;
-         processes.kills < crowd->kills && processes.ended_badly == 0 && crowd->odd == 0;
+    for (int next = 5; all.kills < crowd->kills && crowd->odd == 0;
          next += WALK_CHUNKS / crowd->kills - 5) {
         crowd->gate = next + 8; /* a fast one would be through before it was killed so often */
         while (crowd->chunks < next && !crowd->walked && crowd->odd == 0)
             sleep_ms(1);
         usleep((useconds_t)(rand_r(seed) % 20000));
-        children_kill(&processes, PEOPLE);
-        start(crowd, PEOPLE, walk);
+        kill(all.walker_pid, SIGKILL);
+        bool killed = child_join(all.walker_pid) == 256 + SIGKILL;
+        all.walker_pid = 0;
+        all.kills += killed;
+        if (!killed)
+            break;
+        all.walker_pid = child_start(walk, &all.walker);
     }
     crowd->gate = INT_MAX;
 }
@@ -540,13 +539,21 @@ static void kill_walk(struct crowd *crowd, unsigned *seed)
 static void run_all(struct crowd *crowd, unsigned seed)
 {
     for (int i = 0; i < PEOPLE; i++) {
-        people[i].seed = (unsigned)rand_r(&seed);
-        start(crowd, i, live);
+        all.people[i] =
+            (struct person){.crowd = crowd, .number = i, .seed = (unsigned)rand_r(&seed)};
+        all.pids[i] = child_start(live, &all.people[i]);
     }
+    all.walker = (struct person){.crowd = crowd, .number = PEOPLE};
     crowd->gate = WALK_CHUNKS;
-    start(crowd, PEOPLE, walk);
+    all.walker_pid = child_start(walk, &all.walker);
     kill_walk(crowd, &seed);
-    children_join(&processes);
+    for (int i = 0; i < PEOPLE; i++) {
+        all.ended_badly += child_join(all.pids[i]) != 0;
+        all.pids[i] = 0;
+    }
+    if (all.walker_pid > 0)
+        all.ended_badly += child_join(all.walker_pid) != 0;
+    all.walker_pid = 0;
 }
 
 /* ---- the books */
@@ -610,8 +617,8 @@ static void judge_people(const struct crowd *crowd)
 {
     tap_is_int(crowd->odd, 0,
                "no client is told of a deadlock, or of anything else that it should not be");
-    tap_is_int(processes.ended_badly, 0, "each client that is not killed comes to its end");
-    tap_is_int(processes.kills, crowd->kills, "the walk was killed %d times", crowd->kills);
+    tap_is_int(all.ended_badly, 0, "each client that is not killed comes to its end");
+    tap_is_int(all.kills, crowd->kills, "the walk was killed %d times", crowd->kills);
     tap_ok(crowd->report.resumed == 1, "and has gone on where it was");
     tap_is_int(crowd->report.rows, crowd->rows, "until it was through");
     tap_is_int(crowd->report.written, crowd->rows, "and counts every row as written");
