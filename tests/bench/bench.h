@@ -140,7 +140,8 @@ struct waiter {
 
 enum { WAITERS_MAX = 6 };
 
-/* Tries again and again, with pauses. The first pause is any part of one. */
+/* Tries again and again, with pauses. The first pause is any part of one. A session that is stopped
+ * by stop_polling() begins with this. */
 struct polling {
     double pause_s;
     unsigned random;
@@ -148,6 +149,7 @@ struct polling {
 };
 struct polling polling_of(double pause_s);
 bool poll_for(struct polling *polling, bool (*try)(void *session), void *session);
+void stop_polling(void *session);
 
 /* All ways on this database, rowlock's first. How many they are. */
 int ways_to_wait(const struct site *site, bool unfair_too, struct waiter *out);

@@ -6,8 +6,8 @@
 /* ---- trying again and again */
 
 struct poller {
-    struct session *session;
     struct polling polling;
+    struct session *session;
 };
 
 struct polling polling_of(double pause_s)
@@ -70,9 +70,9 @@ static void leave(void *session)
     hand_do(((struct poller *)session)->session, "leave");
 }
 
-static void stop(void *session)
+void stop_polling(void *session)
 {
-    ((struct poller *)session)->polling.stopped = true;
+    ((struct polling *)session)->stopped = true;
 }
 
 /* ---- the database's own locks */
@@ -134,7 +134,7 @@ static struct waiter polling_way(const struct site *site, const char *label,
                            .close = close_poller,
                            .acquire = poll_for_lock,
                            .release = leave,
-                           .stop = stop};
+                           .stop = stop_polling};
 }
 
 /* Only those that are asked for. */
