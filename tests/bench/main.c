@@ -5,7 +5,6 @@
  * usage: main [JSON-FILE]
  *   BENCH          only the parts with this word in their name: pairs network busy renew trips log sweep
  *                  handoff rest batch hotrow heartbeat growth pool quorum (all)
- *   BENCH_WAY  only the ways to wait with this word in their name (all)
  *   and numbers: see settings below
  */
 #include "hand.h"

@@ -137,17 +137,6 @@ static struct waiter polling_way(const struct site *site, const char *label,
                            .stop = stop_polling};
 }
 
-/* Only those that are asked for. */
-static int choose(struct waiter *ways, int count)
-{
-    const char *word = getenv("BENCH_WAY");
-    int chosen = 0;
-    for (int i = 0; i < count; i++)
-        if (!word || strstr(ways[i].label, word))
-            ways[chosen++] = ways[i];
-    return chosen;
-}
-
 int ways_to_wait(const struct site *site, bool unfair_too, struct waiter *out)
 {
     const struct way *own = hand_way(site->hand, "lock", 0);
@@ -170,5 +159,5 @@ int ways_to_wait(const struct site *site, bool unfair_too, struct waiter *out)
         out[count].release = unlock;
         out[count++].stop = NULL;
     }
-    return choose(out, count);
+    return count;
 }
