@@ -68,15 +68,18 @@ enum { MEMBERS = 3 };
 void ours_install_quorum(const struct place *places);
 void *ours_open_quorum(const struct place *places, const char *name);
 void *ours_open_adopted(const struct place *place, const char *name);
+/* A contender that takes this step over and over. */
+struct contender our_contender(const struct place *place, void (*step)(void *session));
 rowlock_db *ours_connect(const struct place *place);
+rowlock_pool *ours_open_pool(const struct place *place);
+rowlock_db *ours_connect_pooled(rowlock_pool *pool);
 /* A table whose key is id, on a connection of its own. */
 rowlock_table *ours_open_table(const struct place *place, const char *name,
                                const char *const *columns, rowlock_db **db);
 
-/* What a keeper sends, for every lease that stands in the table when the session is opened. */
-void *ours_heartbeat_open(const struct place *place);
-/* For so many of them, from all over the table. */
-void *ours_heartbeat_some(const struct place *place, int count);
+/* What a keeper sends, for so many leases from all over the table. count 0: for every lease that
+ * stands there when the session is opened. */
+void *ours_heartbeat_open(const struct place *place, int count);
 void ours_heartbeat_close(void *session);
 void ours_heartbeat(void *session);
 
@@ -140,7 +143,8 @@ struct waiter {
 
 enum { WAITERS_MAX = 6 };
 
-/* Tries again and again, with pauses. The first pause is any part of one. */
+/* Tries again and again, with pauses. The first pause is any part of one. A session that is stopped
+ * by stop_polling() begins with this. */
 struct polling {
     double pause_s;
     unsigned random;
@@ -148,6 +152,7 @@ struct polling {
 };
 struct polling polling_of(double pause_s);
 bool poll_for(struct polling *polling, bool (*try)(void *session), void *session);
+void stop_polling(void *session);
 
 /* All ways on this database, rowlock's first. How many they are. */
 int ways_to_wait(const struct site *site, bool unfair_too, struct waiter *out);

@@ -47,26 +47,14 @@ static void list(struct heartbeat *b, int (*each)(void *context, const rowlock_g
         die("cannot list the leases: %s", b->db->error.text);
 }
 
-static struct heartbeat *new_heartbeat(const struct place *place)
+void *ours_heartbeat_open(const struct place *place, int count)
 {
     struct heartbeat *b = zeroed(1, sizeof *b);
-    b->db = ours_connect(place);
-    return b;
-}
-
-void *ours_heartbeat_open(const struct place *place)
-{
-    struct heartbeat *b = new_heartbeat(place);
-    list(b, take_lease, b);
-    return b;
-}
-
-void *ours_heartbeat_some(const struct place *place, int count)
-{
-    struct heartbeat *b = new_heartbeat(place);
     int64_t rows = 0;
-    list(b, count_lease, &rows);
-    b->each = rows / count;
+    b->db = ours_connect(place);
+    if (count > 0)
+        list(b, count_lease, &rows);
+    b->each = count > 0 ? rows / count : 0;
     list(b, take_lease, b);
     return b;
 }

@@ -143,12 +143,6 @@ static void *run_client(void *argument)
 
 /* ---- one figure */
 
-static int compare(const void *a, const void *b)
-{
-    const double *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
 static void judge(struct client *clients, int count, double took, double *figures)
 {
     size_t total = 0, at = 0;
@@ -161,10 +155,9 @@ static void judge(struct client *clients, int count, double took, double *figure
         at += clients[i].count;
         attempts += clients[i].attempts;
     }
-    qsort(all, total, sizeof *all, compare);
     figures[0] = (double)total / took;
     figures[1] = (double)attempts / (double)total;
-    figures[2] = all[total / 2] * 1000;
+    figures[2] = median(all, (int)total) * 1000;
     figures[3] = all[total - 1 - total / 100] * 1000;
     figures[4] = all[total - 1] * 1000;
     free(all);

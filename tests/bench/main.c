@@ -5,7 +5,6 @@
  * usage: main [JSON-FILE]
  *   BENCH          only the parts with this word in their name: pairs network busy renew trips log sweep
  *                  handoff rest batch hotrow heartbeat growth pool quorum (all)
- *   BENCH_WAY  only the ways to wait with this word in their name (all)
  *   and numbers: see settings below
  */
 #include "hand.h"
@@ -65,24 +64,13 @@ static void compete(const char *key, const char *unit, const struct contender *c
                    (const struct outcome(*)[CONTENDERS_MAX])outcomes);
 }
 
-static void *open_ours(const struct contender *contender, const char *name)
-{
-    return ours_open(contender->place, name);
-}
-
-static struct contender ours(const struct place *place, void (*step)(void *))
-{
-    return (struct contender){
-        .label = "rowlock", .place = place, .open = open_ours, .close = ours_close, .step = step};
-}
-
 /* Rowlock, and all ways of that kind. */
 static int contenders_of(const char *kind, const struct place *our_place, void (*step)(void *),
                          const struct place *their_place, struct contender *out)
 {
     const struct way *way;
     int count = 1;
-    out[0] = ours(our_place, step);
+    out[0] = our_contender(our_place, step);
     for (; (way = hand_way(their_place->hand, kind, count - 1)); count++)
         if (count < CONTENDERS_MAX)
             out[count] = hand_contender(their_place, way);
@@ -158,7 +146,8 @@ static void *open_pooled(const struct contender *contender, const char *name)
 static void compare_pool(const char *key, const struct place *place)
 {
     static const int one_and_many[] = {1, 64};
-    struct contender contenders[] = {ours(place, ours_pair), ours(place, ours_pair)};
+    struct contender contenders[] = {our_contender(place, ours_pair),
+                                     our_contender(place, ours_pair)};
     contenders[0].label = "rowlock's pool";
     contenders[0].open = open_pooled;
     compete(key, "pairs/s", contenders, 2, one_and_many, 2, false);
@@ -211,7 +200,8 @@ static void compare_quorum(const struct site *members)
         places[i] = far[i].theirs;
     }
     ours_install_quorum(places);
-    struct contender contenders[] = {ours(places, ours_pair), ours(&far[0].ours, ours_pair)};
+    struct contender contenders[] = {our_contender(places, ours_pair),
+                                     our_contender(&far[0].ours, ours_pair)};
     contenders[0].label = "rowlock's quorum of three";
     contenders[0].open = open_quorum;
     report_section("acquire + release with a quorum over a network with %.1f ms round trips",
@@ -285,7 +275,7 @@ static void bench_log(const struct site *site)
     compare_logs("log of a renewal", c, count);
     void *holder = ours_open(&site->ours, "logged");
     ours_acquire(holder);
-    c[0] = ours(&site->ours, ours_busy);
+    c[0] = our_contender(&site->ours, ours_busy);
     compare_logs("log of a busy try", c, 1);
     ours_close(holder);
 }
@@ -433,7 +423,7 @@ static void count_heartbeat(const struct site *site)
     struct faultproxy *proxy = start_proxy(site, 0, &far);
     if (!proxy)
         return;
-    void *session = ours_heartbeat_open(&far.ours);
+    void *session = ours_heartbeat_open(&far.ours, 0);
     ours_heartbeat(session);
     count_trips(proxy, "round trips of rowlock's heartbeat", ours_heartbeat, session);
     ours_heartbeat_close(session);
@@ -448,7 +438,7 @@ static void bench_heartbeat(const struct site *site)
     const struct way *way;
     for (int i = 0; i < 2; i++)
         hand_fill(b.tidiers[i], (int64_t)heartbeat_rows);
-    b.us = ours_heartbeat_open(&site->ours);
+    b.us = ours_heartbeat_open(&site->ours, 0);
     b.them = hand_open(&site->theirs, "heartbeat");
     hand_do(b.them, "learn");
     for (int i = 0; i < HEARTBEATS_BEFORE; i++) {

@@ -143,24 +143,32 @@ static struct shared_pool *pool_of(const struct place *place)
     die("too many pools");
 }
 
-static void open_pool(struct shared_pool *shared, const struct place *place)
+rowlock_pool *ours_open_pool(const struct place *place)
 {
+    rowlock_pool *pool = NULL;
     rowlock_error err = ROWLOCK_ERROR_INIT;
     must_open(rowlock_pool_open(place->url,
-                                OPTIONS(pool, .db = OPTIONS(db, .schema = place->schema)),
-                                &shared->pool, &err),
+                                OPTIONS(pool, .db = OPTIONS(db, .schema = place->schema)), &pool,
+                                &err),
               &err);
-    shared->place = place;
+    return pool;
+}
+
+rowlock_db *ours_connect_pooled(rowlock_pool *pool)
+{
+    rowlock_db *db = NULL;
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    must_open(rowlock_db_open(NULL, OPTIONS(db, .pool = pool), &db, &err), &err);
+    return db;
 }
 
 void *ours_open_pooled(const struct place *place, const char *name)
 {
     struct our_session *s = new_session(place);
-    rowlock_error err = ROWLOCK_ERROR_INIT;
     s->shared = pool_of(place);
     if (s->shared->users++ == 0)
-        open_pool(s->shared, place);
-    must_open(rowlock_db_open(NULL, OPTIONS(db, .pool = s->shared->pool), &s->db, &err), &err);
+        *s->shared = (struct shared_pool){place, ours_open_pool(place), 1};
+    s->db = ours_connect_pooled(s->shared->pool);
     return with_lock(s, name);
 }
 
@@ -185,14 +193,21 @@ void ours_close(void *session)
     free(s);
 }
 
+#define STEP(name, call, expected)       \
+    void ours_##name(void *session)      \
+    {                                    \
+        struct our_session *s = session; \
+        must(s->db, call, expected);     \
+    }
 /* No other client wants the lock. The wait is for SQLite, where a file has one writer at a time and a
  * try gives up after a second of bad luck. */
-void ours_acquire(void *session)
-{
-    struct our_session *s = session;
-    must(s->db, rowlock_acquire(s->lock, OPTIONS(acquire, .ttl_ms = LEASE_MS, .wait_ms = 20000)),
-         ROWLOCK_OK);
-}
+STEP(acquire, rowlock_acquire(s->lock, OPTIONS(acquire, .ttl_ms = LEASE_MS, .wait_ms = 20000)),
+     ROWLOCK_OK)
+STEP(hold_long, rowlock_acquire(s->lock, OPTIONS(acquire, .ttl_ms = 60 * LEASE_MS)), ROWLOCK_OK)
+STEP(release, rowlock_release(s->lock), ROWLOCK_OK)
+STEP(busy, rowlock_acquire(s->lock, NULL), ROWLOCK_BUSY)
+STEP(renew, rowlock_renew(s->lock, LEASE_MS), ROWLOCK_OK)
+STEP(verify, rowlock_verify(s->lock), ROWLOCK_OK)
 
 bool ours_try(void *session)
 {
@@ -202,23 +217,6 @@ bool ours_try(void *session)
         must(s->db, result, ROWLOCK_OK);
     return result == ROWLOCK_OK;
 }
-
-void ours_hold_long(void *session)
-{
-    struct our_session *s = session;
-    must(s->db, rowlock_acquire(s->lock, OPTIONS(acquire, .ttl_ms = 60 * LEASE_MS)), ROWLOCK_OK);
-}
-
-#define STEP(name, call, expected)       \
-    void ours_##name(void *session)      \
-    {                                    \
-        struct our_session *s = session; \
-        must(s->db, call, expected);     \
-    }
-STEP(release, rowlock_release(s->lock), ROWLOCK_OK)
-STEP(busy, rowlock_acquire(s->lock, NULL), ROWLOCK_BUSY)
-STEP(renew, rowlock_renew(s->lock, LEASE_MS), ROWLOCK_OK)
-STEP(verify, rowlock_verify(s->lock), ROWLOCK_OK)
 
 void ours_pair(void *session)
 {
@@ -247,6 +245,22 @@ int64_t ours_count(void *session, const char *name)
     int64_t count = 0;
     must(s->db, rowlock_list(s->db, name, count_grant, &count), ROWLOCK_OK);
     return count;
+}
+
+/* ---- as a contender */
+
+static void *open_contender(const struct contender *contender, const char *name)
+{
+    return ours_open(contender->place, name);
+}
+
+struct contender our_contender(const struct place *place, void (*step)(void *session))
+{
+    return (struct contender){.label = "rowlock",
+                              .place = place,
+                              .open = open_contender,
+                              .close = ours_close,
+                              .step = step};
 }
 
 /* ---- waiting */

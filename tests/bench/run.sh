@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # Runs the benchmarks on the servers whose URLs are in the environment, and on SQLite in a file.
 #
-# usage: run.sh [--json]      normally by `make bench`
-#   --json  the figures as JSON on stdout, and the table on stderr
+# usage: run.sh      normally by `make bench`
 #   ROWLOCK_TEST_BUILD  the folder of the programs; bench.json is left there as well
 #   BENCH=word runs only the parts with that word in their name; this and the other BENCH_ settings: see
 #   main.c
@@ -18,18 +17,12 @@ case " ${ROWLOCK_TEST_BACKENDS:-sqlite} " in
 esac
 
 # The other members of a quorum have servers of their own.
-part=quorum
-if [[ $part == *"${BENCH:-}"* ]]; then
+if [[ quorum == *"${BENCH:-}"* ]]; then
     for kind in postgres mysql; do
         url=ROWLOCK_TEST_${kind^^}_URL member=("$(dirname "$0")/with-member.sh" "$kind")
         [ -z "${!url:-}" ] || program=("${member[@]}" "${member[@]}" "${program[@]}")
     done
 fi
 
-if [ "${1:-}" = --json ]; then
-    "${program[@]}" "$json" >&2
-    cat "$json"
-else
-    "${program[@]}" "$json"
-    printf '\nThe same as JSON: %s\n' "$json"
-fi
+"${program[@]}" "$json"
+printf '\nThe same as JSON: %s\n' "$json"

@@ -6,8 +6,8 @@
 /* ---- trying again and again */
 
 struct poller {
-    struct session *session;
     struct polling polling;
+    struct session *session;
 };
 
 struct polling polling_of(double pause_s)
@@ -70,9 +70,9 @@ static void leave(void *session)
     hand_do(((struct poller *)session)->session, "leave");
 }
 
-static void stop(void *session)
+void stop_polling(void *session)
 {
-    ((struct poller *)session)->polling.stopped = true;
+    ((struct polling *)session)->stopped = true;
 }
 
 /* ---- the database's own locks */
@@ -134,18 +134,7 @@ static struct waiter polling_way(const struct site *site, const char *label,
                            .close = close_poller,
                            .acquire = poll_for_lock,
                            .release = leave,
-                           .stop = stop};
-}
-
-/* Only those that are asked for. */
-static int choose(struct waiter *ways, int count)
-{
-    const char *word = getenv("BENCH_WAY");
-    int chosen = 0;
-    for (int i = 0; i < count; i++)
-        if (!word || strstr(ways[i].label, word))
-            ways[chosen++] = ways[i];
-    return chosen;
+                           .stop = stop_polling};
 }
 
 int ways_to_wait(const struct site *site, bool unfair_too, struct waiter *out)
@@ -170,5 +159,5 @@ int ways_to_wait(const struct site *site, bool unfair_too, struct waiter *out)
         out[count].release = unlock;
         out[count++].stop = NULL;
     }
-    return choose(out, count);
+    return count;
 }

@@ -286,23 +286,11 @@ static pid_t spawn_run(struct client *c)
     snprintf(ttl, sizeof ttl, "%dms", TTL_MS);
     /* Some children do not heed SIGTERM, and must be killed. */
     char *deaf = rand_r(&c->seed) % 2 ? "deaf" : "heeds";
-    char *arguments[] = {"rowlock",
-                         "--url",
-                         (char *)c->url,
-                         "run",
-                         "--ttl",
-                         ttl,
-                         "-w",
-                         "20s",
-                         c->name,
-                         "--",
-                         self,
-                         "child",
-                         (char *)c->load->folder,
-                         c->name,
-                         ms,
-                         deaf,
-                         NULL};
+    char *url = (char *)c->url, *name = (char *)c->name, *folder = (char *)c->load->folder;
+    /* clang-format off */
+    char *arguments[] = {"rowlock", "--url", url, "run", "--ttl", ttl, "-w", "20s", name,
+                         "--", self, "child", folder, name, ms, deaf, NULL};
+    /* clang-format on */
     if (posix_spawn(&child, command ? command : "build/rowlock", NULL, NULL, arguments, environ) !=
         0)
         abort();
@@ -373,21 +361,34 @@ rowlock_table *open_journal(rowlock_db *db)
     return describe(db, "load_journal", columns);
 }
 
+void client_open(struct client *c, struct load *load, int number, const char *name)
+{
+    int which = number % load->url_count;
+    *c = (struct client){.load = load,
+                         .number = number,
+                         .seed = (unsigned)(now_us() + number),
+                         .name = name,
+                         .url = load->urls[which],
+                         .keeper = load->keepers[which]};
+    c->db = load_open(c->url);
+    c->lock = must_lock(c->db, name);
+}
+
+void client_close(struct client *c)
+{
+    rowlock_table_close(c->accounts);
+    rowlock_table_close(c->journal);
+    rowlock_lock_close(c->lock);
+    rowlock_db_close(c->db);
+}
+
 void clients_start(struct load *load)
 {
     int count = 0;
-    for (size_t r = 0; r < sizeof roles / sizeof roles[0]; r++)
+    for (int r = 0; r < COUNT(roles); r++)
         for (int i = 0; i < roles[r].count; i++, count++) {
             struct client *c = &clients[count];
-            int which = count % load->url_count;
-            *c = (struct client){.load = load,
-                                 .number = count,
-                                 .seed = (unsigned)(now_us() + count),
-                                 .url = load->urls[which],
-                                 .keeper = load->keepers[which]};
-            snprintf(c->name, sizeof c->name, "%s", roles[r].name);
-            c->db = load_open(c->url);
-            c->lock = must_lock(c->db, c->name);
+            client_open(c, load, count, roles[r].name);
             c->accounts = open_accounts(c->db);
             c->journal = open_journal(c->db);
             threads[count] = helper_start(roles[r].live, c);
@@ -398,10 +399,6 @@ void clients_end(void)
 {
     for (int i = 0; i < CLIENTS; i++)
         helper_join(threads[i]);
-    for (int i = 0; i < CLIENTS; i++) {
-        rowlock_table_close(clients[i].accounts);
-        rowlock_table_close(clients[i].journal);
-        rowlock_lock_close(clients[i].lock);
-        rowlock_db_close(clients[i].db);
-    }
+    for (int i = 0; i < CLIENTS; i++)
+        client_close(&clients[i]);
 }

@@ -40,7 +40,7 @@ struct client {
     int number;
     unsigned seed;
     /* Without blanks. */
-    char name[40];
+    const char *name;
     const char *url;
     rowlock_keeper *keeper;
     rowlock_db *db;
@@ -66,6 +66,8 @@ bool hold(struct client *c, int64_t ms);
 /* Releases the lock, and tries again if the answer is lost. */
 void release(struct client *c);
 
+void client_open(struct client *c, struct load *load, int number, const char *name);
+void client_close(struct client *c);
 void clients_start(struct load *load);
 /* Returns when each client has ended. */
 void clients_end(void);

@@ -8,24 +8,19 @@ OUTAGE_S=7
 
 make_pair sync
 
-load_begin standby_frozen
-load_goes_on "locks are granted"
-server_freeze "$standby"
-load_mark cut
-sleep $OUTAGE_S
-load_mark back
-server_thaw "$standby"
-load_goes_on "when the standby wakes up, locks are granted again"
-load_end "the standby is frozen"
+outage() { # outage NAME FAULT REPAIR WHAT
+    load_begin "standby_$1"
+    load_goes_on "locks are granted"
+    "$2" "$standby"
+    load_mark cut
+    sleep $OUTAGE_S
+    load_mark back
+    "$3" "$standby"
+    load_mark standby_back
+    load_goes_on "when the standby $4, locks are granted again"
+    load_end "the standby is $1"
+}
 
-load_begin standby_killed
-load_goes_on "locks are granted"
-server_crash "$standby"
-load_mark cut
-sleep $OUTAGE_S
-load_mark back
-start_standby
-load_mark standby_back
-load_goes_on "when the standby is back, locks are granted again"
-load_end "the standby is killed"
+outage frozen server_freeze server_thaw "wakes up"
+outage killed server_crash start_standby "is back"
 done_testing

@@ -169,34 +169,15 @@ static int hold_in_rounds(void *argument)
 
 /* ---- all */
 
-static void open_client(struct client *c, struct load *load, int number)
-{
-    int which = number % load->url_count;
-    *c = (struct client){.load = load,
-                         .number = number,
-                         .seed = (unsigned)(now_us() + number),
-                         .name = "queue",
-                         .url = load->urls[which],
-                         .keeper = load->keepers[which]};
-    c->db = load_open(c->url);
-    c->lock = must_lock(c->db, c->name);
-}
-
 void queue_start(struct load *load, int first_number)
 {
-    open_client(&queue.holder, load, first_number);
+    client_open(&queue.holder, load, first_number, "queue");
     queue.reader = load_open(queue.holder.url);
     for (int i = 0; i < WAITERS; i++) {
-        open_client(&queue.waiters[i], load, first_number + 1 + i);
+        client_open(&queue.waiters[i], load, first_number + 1 + i, "queue");
         queue.threads[i] = helper_start(wait_in_rounds, &queue.waiters[i]);
     }
     queue.threads[WAITERS] = helper_start(hold_in_rounds, &queue.holder);
-}
-
-static void close_client(struct client *c)
-{
-    rowlock_lock_close(c->lock);
-    rowlock_db_close(c->db);
 }
 
 void queue_end(void)
@@ -204,7 +185,7 @@ void queue_end(void)
     for (int i = WAITERS; i >= 0; i--)
         helper_join(queue.threads[i]);
     for (int i = 0; i < WAITERS; i++)
-        close_client(&queue.waiters[i]);
-    close_client(&queue.holder);
+        client_close(&queue.waiters[i]);
+    client_close(&queue.holder);
     rowlock_db_close(queue.reader);
 }

@@ -58,7 +58,7 @@
 #define FOLDED_FLOOR (FOLD_WITHOUT_FLOOR -> floor : TOP)
 #define COUNTS(c) (ticket[c] == VALID || (TICKET_WITHOUT_LEASE && ticket[c] == EXPIRED))
 
-/* ---- the database */
+/* ---- the database. What is of each client is an array with room for three: 1 to 3. */
 
 /* rowlock_tokens: the token of the name, 0: no counter. rowlock_meta: the floor. */
 byte counter, floor;
@@ -76,8 +76,8 @@ byte undone_owner, undone_token, undone_request;
 
 /* rowlock_waiters. place: the order. A client remembers its place after its ticket was REMOVED. */
 mtype = { NONE, VALID, EXPIRED, REMOVED };
-mtype ticket[CLIENTS + 1];
-byte place[CLIENTS + 1];
+mtype ticket[4];
+byte place[4];
 /* The waiters that have looked at the free lock since anything changed: a bit each. */
 byte looked;
 
@@ -90,17 +90,17 @@ bool ended;
 /* ASKING: a try is under way. GRANTED, RENEWED: the answer is. OVERTAKEN: so is that of a renewal
  * whose lease has ended meanwhile. DOUBT: the answer to a release was lost. */
 mtype = { IDLE, ASKING, GRANTED, HOLDING, RENEWED, OVERTAKEN, DOUBT, DEAD };
-mtype state[CLIENTS + 1];
-byte token[CLIENTS + 1];
+mtype state[4];
+byte token[4];
 /* The answer to the request was lost. */
-bool open[CLIENTS + 1];
+bool open[4];
 /* The lease is over by the client's clock. */
-bool over[CLIENTS + 1];
+bool over[4];
 /* The token that was guarded by the client's open transaction. 0: it has none. */
-byte guarding[CLIENTS + 1];
+byte guarding[4];
 
 /* Session c belongs to client c. LATE is one that a client has lost. It goes on without it. */
-#define LATE (CLIENTS + 1)
+#define LATE 4
 mtype = { OFF, SENT, LOOKED, MAKING, LOCKED, RENEWING, RELEASING };
 mtype stage[LATE + 1];
 byte client[LATE + 1];
@@ -126,19 +126,11 @@ byte aim, idle;
 #define HAS_LOCK(c) (state[c] == HOLDING || state[c] == DOUBT)
 #define BELIEVES(c) ((state[c] == HOLDING || state[c] == RENEWED) && !over[c])
 #define BEFORE(d, c) (d != c && COUNTS(d) && (place[c] == 0 || place[d] < place[c]))
-#if CLIENTS > 2
 #define BEHIND(c) (BEFORE(1, c) || BEFORE(2, c) || BEFORE(3, c))
 #define LIVING_WAITER(c) (place[c] > 0 && state[c] != DEAD -> BIT(c) : 0)
 #define WAITERS (LIVING_WAITER(1) | LIVING_WAITER(2) | LIVING_WAITER(3))
 #define DEAD_TICKET(c) (state[c] == DEAD && ticket[c] == VALID)
 #define DEAD_TICKETS (DEAD_TICKET(1) || DEAD_TICKET(2) || DEAD_TICKET(3))
-#else
-#define BEHIND(c) (BEFORE(1, c) || BEFORE(2, c))
-#define LIVING_WAITER(c) (place[c] > 0 && state[c] != DEAD -> BIT(c) : 0)
-#define WAITERS (LIVING_WAITER(1) | LIVING_WAITER(2))
-#define DEAD_TICKET(c) (state[c] == DEAD && ticket[c] == VALID)
-#define DEAD_TICKETS (DEAD_TICKET(1) || DEAD_TICKET(2))
-#endif
 
 /* ---- pieces of transitions */
 
@@ -151,9 +143,7 @@ inline check_p5(c)
 {
     assert(!P5 || c == 1 || !BELIEVES(1)); /* P5 */
     assert(!P5 || c == 2 || !BELIEVES(2)); /* P5 */
-#if CLIENTS > 2
     assert(!P5 || c == 3 || !BELIEVES(3)) /* P5 */
-#endif
 }
 
 /* P3: a waiter found the lock free, and others before it. */
@@ -200,9 +190,7 @@ inline leave_queue(c)
     :: place[c] > 0 ->
         if :: place[1] > place[c] -> place[1]-- :: else fi;
         if :: place[2] > place[c] -> place[2]-- :: else fi;
-#if CLIENTS > 2
         if :: place[3] > place[c] -> place[3]-- :: else fi;
-#endif
         place[c] = 0; ticket[c] = NONE
     :: else
     fi
@@ -446,10 +434,7 @@ end:
         if :: ticket[me] != EXPIRED -> leave_queue(me) :: else fi;
         if
         :: place[me] == 0 ->
-            place[me] = 1 + (place[1] > 0 -> 1 : 0) + (place[2] > 0 -> 1 : 0);
-#if CLIENTS > 2
-            place[me] = place[me] + (me != 3 && place[3] > 0 -> 1 : 0);
-#endif
+            place[me] = 1 + (place[1] > 0) + (place[2] > 0) + (place[3] > 0);
             choose_request(me)
         :: else
         fi;
@@ -493,10 +478,7 @@ inline lose_server(c)
 inline crash()
 {
     end_late();
-    lose_server(1); lose_server(2);
-#if CLIENTS > 2
-    lose_server(3);
-#endif
+    lose_server(1); lose_server(2); lose_server(3);
     locker = 0; making = false; guards = 0; idle = 0; looked = 0
 }
 

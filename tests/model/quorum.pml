@@ -80,27 +80,27 @@ bool forgot;
 /* ---- the clients */
 
 mtype = { ASKING, LIFTING, HOLDING };
-mtype phase[CLIENTS + 1];
+mtype phase[4];
 /* The token of the grant, or what it will be. */
-byte token[CLIENTS + 1];
+byte token[4];
 /* The token that the member gave to this request. 0: none that is known. */
-byte got[3 * CLIENTS];
+byte got[9];
 /* By the client's clock its lease on the member lasts. */
-bool lasts[3 * CLIENTS];
+bool lasts[9];
 
 /* A top-up of the client: by its keeper, which has connections of its own. */
 mtype = { OFF, READ, TOOK, UNDO };
-mtype top_up[CLIENTS + 1];
-byte top_member[CLIENTS + 1];
+mtype top_up[4];
+byte top_member[4];
 /* The counter that it has read. For a mutant only. */
-byte top_seen[CLIENTS + 1];
+byte top_seen[4];
 /* The token of the grant. */
-byte top_token[CLIENTS + 1];
+byte top_token[4];
 
 /* For the properties: the newest token that was returned. Without clocks: all of them, a bit each,
  * and the newest when a request began. */
 byte newest, given;
-byte begun[CLIENTS + 1];
+byte begun[4];
 
 #define HAS(c, t, m) (owner[m] == (c) && row_token[m] == (t))
 #define FREE(m) (owner[m] == 0 || !live[m])
@@ -135,9 +135,7 @@ inline check_holder(c)
 {
     assert(!CLOCKS || c == 1 || !HOLDS(1)); /* Q3 */
     assert(!CLOCKS || c == 2 || !HOLDS(2)); /* Q3 */
-#if CLIENTS > 2
     assert(!CLOCKS || c == 3 || !HOLDS(3)); /* Q3 */
-#endif
     assert(!CLOCKS || token[c] >= newest) /* Q4 */
 }
 

@@ -23,18 +23,18 @@ static void control(const struct peer *peer, const char *action)
 /* One client holds the lock. Then another asks for it. */
 static void crash(const struct peer *peer, double *out)
 {
-    const struct locking *locking = peer->locking;
-    void *holder = locking->open(&peer->place, "crash");
-    if (!locking->acquire(holder))
+    const struct waiter *way = &peer->locking->way;
+    void *holder = way->open(&peer->place, "crash");
+    if (!way->acquire(holder))
         die("%s: the lock is not free", peer->label);
     double began = clock_s();
     control(peer, "crash");
     control(peer, "start");
     out[AWAY] = clock_s() - began;
-    void *rival = locking->open(&peer->place, "crash");
-    out[STANDS] = locking->try(rival) ? 0 : 1;
-    locking->close(rival);
-    locking->close(holder);
+    void *rival = way->open(&peer->place, "crash");
+    out[STANDS] = peer->locking->try(rival) ? 0 : 1;
+    way->close(rival);
+    way->close(holder);
 }
 
 void bench_crashes(void)
@@ -45,7 +45,7 @@ void bench_crashes(void)
     for (int i = 0; i < run.count; i++) {
         const struct peer *peer = run.peers[i];
         double values[COLUMNS] = {NAN, NAN};
-        if (!peer->locking->acquire)
+        if (!peer->locking->way.acquire)
             continue;
         if (peer->server)
             crash(peer, values);

@@ -4,14 +4,18 @@
  * tests/bench/sql has as data. */
 #include "hand.h"
 #include "peers.h"
-#include "wire.h"
 
 /* ---- rowlock */
 
-#define OURS(how_to_open)                                                                \
-    {                                                                                    \
-        .open = how_to_open, .close = ours_close, .acquire = ours_wait, .try = ours_try, \
-        .release = ours_release, .pair = ours_pair, .keep = ours_keep, .stop = ours_stop \
+#define OURS(how_to_open)                  \
+    {                                      \
+        .way = {.open = how_to_open,       \
+                .close = ours_close,       \
+                .acquire = ours_wait,      \
+                .release = ours_release,   \
+                .keep = ours_keep,         \
+                .stop = ours_stop},        \
+        .try = ours_try, .pair = ours_pair \
     }
 
 const struct locking rowlock_locking = OURS(ours_open);
@@ -46,12 +50,10 @@ static void pair_own(void *session)
     hand_do(session, "own pair");
 }
 
-const struct locking own_locking = {.open = open_hand,
-                                    .close = hand_close,
-                                    .acquire = lock_own,
-                                    .try = try_own,
-                                    .release = unlock_own,
-                                    .pair = pair_own};
+const struct locking own_locking = {
+    .way = {.open = open_hand, .close = hand_close, .acquire = lock_own, .release = unlock_own},
+    .try = try_own,
+    .pair = pair_own};
 
 /* ---- INSERT and DELETE */
 
@@ -60,19 +62,10 @@ static void pair_bare(void *session)
     hand_do(session, "bare pair");
 }
 
-const struct locking bare_locking = {.open = open_hand, .close = hand_close, .pair = pair_bare};
+const struct locking bare_locking = {.way = {.open = open_hand, .close = hand_close},
+                                     .pair = pair_bare};
 
 /* ---- the servers */
-
-struct observer observe_database(const struct place *place)
-{
-    return hand_observer(place, hand_open(place, NULL));
-}
-
-struct observer observe_nothing(const struct place *place)
-{
-    return (struct observer){.session = NULL};
-}
 
 static struct site sites[3];
 
@@ -80,7 +73,8 @@ static bool find_server(struct peer *peer)
 {
     char path[600];
     const char *dir = getenv("ROWLOCK_PEERS_DIR");
-    snprintf(path, sizeof path, "%s/%s/port", dir ? dir : "", peer->server);
+    snprintf(peer->dir, sizeof peer->dir, "%s/%s", dir ? dir : "", peer->server);
+    snprintf(path, sizeof path, "%s/port", peer->dir);
     FILE *file = fopen(path, "r");
     if (!file)
         return false;
@@ -104,19 +98,31 @@ bool peer_find(struct peer *peer)
     return peer->server && find_server(peer);
 }
 
-struct observer peer_observe(const struct peer *peer)
+static int64_t statements(void *session)
 {
-    struct observer observer = peer->observe(&peer->place);
-    if (!peer->place.hand)
-        observer.dir = wire_dir(peer->server);
-    return observer;
+    const struct peer *peer = session;
+    return wire_sum(&peer->place, &peer->locking->statements);
+}
+
+static int64_t connections(void *session)
+{
+    const struct peer *peer = session;
+    return wire_sum(&peer->place, &peer->locking->connections);
+}
+
+struct observer peer_observe(struct peer *peer)
+{
+    if (peer->place.hand)
+        return hand_observer(&peer->place, hand_open(&peer->place, NULL));
+    return (struct observer){.session = peer,
+                             .statements = statements,
+                             .connections = peer->locking->connections.request ? connections : NULL,
+                             .dir = peer->dir};
 }
 
 void peer_unobserve(const struct peer *peer, struct observer *observer)
 {
-    if (!peer->place.hand)
-        free((char *)observer->dir);
-    else if (observer->session)
+    if (peer->place.hand)
         hand_close(observer->session);
 }
 

@@ -4,7 +4,6 @@
  * is a client of gRPC in the same process. A lock is attached to the lease of its client, which
  * must be kept alive: one thread does so for all leases of this program. */
 #include "peers.h"
-#include "wire.h"
 
 #include <curl/curl.h>
 #include <jansson.h>
@@ -223,22 +222,11 @@ static void release_etcd(void *session)
     post(s, "/v3/lock/unlock", body, 0, NULL, NULL, 0);
 }
 
-const struct locking etcd_locking = {.open = open_etcd,
-                                     .close = close_etcd,
-                                     .acquire = acquire_etcd,
-                                     .try = try_etcd,
-                                     .release = release_etcd};
-
-/* ---- the server */
-
 /* The gateway's connection to the server is one for all, so connections are not counted. */
-static int64_t commands(void *session)
-{
-    static const char *const keys[] = {"grpc_server_msg_received_total{", NULL};
-    return wire_sum(session, "GET /metrics HTTP/1.0\r\n\r\n", keys);
-}
-
-struct observer observe_etcd(const struct place *place)
-{
-    return (struct observer){.session = (void *)place, .statements = commands};
-}
+const struct locking etcd_locking = {
+    .way = {.open = open_etcd,
+            .close = close_etcd,
+            .acquire = acquire_etcd,
+            .release = release_etcd},
+    .try = try_etcd,
+    .statements = {"GET /metrics HTTP/1.0\r\n\r\n", {"grpc_server_msg_received_total{"}}};

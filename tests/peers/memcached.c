@@ -2,14 +2,13 @@
  *
  * memcached: add succeeds if there is no such key. It has no compare-and-delete. */
 #include "peers.h"
-#include "wire.h"
 
 #include <libmemcached/memcached.h>
 
 struct cache {
+    struct polling polling;
     memcached_st *conn;
     char name[100];
-    struct polling polling;
 };
 
 static void must(struct cache *s, memcached_return_t result)
@@ -53,7 +52,7 @@ static bool try_cache(void *session)
 
 static bool acquire_cache(void *session)
 {
-    return poll_for(&((struct cache *)session)->polling, try_cache, session);
+    return poll_for(session, try_cache, session);
 }
 
 static void release_cache(void *session)
@@ -62,36 +61,14 @@ static void release_cache(void *session)
     must(s, memcached_delete(s->conn, s->name, strlen(s->name), 0));
 }
 
-static void stop_cache(void *session)
-{
-    ((struct cache *)session)->polling.stopped = true;
-}
-
-const struct locking memcached_locking = {.open = open_cache,
-                                          .close = close_cache,
-                                          .acquire = acquire_cache,
-                                          .try = try_cache,
-                                          .release = release_cache,
-                                          .stop = stop_cache};
-
-/* ---- the server */
-
-static int64_t commands(void *session)
-{
-    static const char *const keys[] = {"STAT cmd_get ",     "STAT cmd_set ",
-                                       "STAT cmd_touch ",   "STAT delete_misses ",
-                                       "STAT delete_hits ", NULL};
-    return wire_sum(session, "stats\r\nquit\r\n", keys);
-}
-
-static int64_t connections(void *session)
-{
-    static const char *const keys[] = {"STAT curr_connections ", NULL};
-    return wire_sum(session, "stats\r\nquit\r\n", keys);
-}
-
-struct observer observe_memcached(const struct place *place)
-{
-    return (struct observer){
-        .session = (void *)place, .statements = commands, .connections = connections};
-}
+const struct locking memcached_locking = {
+    .way = {.open = open_cache,
+            .close = close_cache,
+            .acquire = acquire_cache,
+            .release = release_cache,
+            .stop = stop_polling},
+    .try = try_cache,
+    .statements = {"stats\r\nquit\r\n",
+                   {"STAT cmd_get ", "STAT cmd_set ", "STAT cmd_touch ", "STAT delete_misses ",
+                    "STAT delete_hits "}},
+    .connections = {"stats\r\nquit\r\n", {"STAT curr_connections "}}};

@@ -24,14 +24,14 @@ static void *open_pairs(const struct contender *contender, const char *name)
 {
     struct pairs *s = zeroed(1, sizeof *s);
     s->locking = peer_at(contender->place)->locking;
-    s->session = s->locking->open(contender->place, name);
+    s->session = s->locking->way.open(contender->place, name);
     return s;
 }
 
 static void close_pairs(void *session)
 {
     struct pairs *s = session;
-    s->locking->close(s->session);
+    s->locking->way.close(s->session);
     free(s);
 }
 
@@ -41,8 +41,8 @@ static void pair(void *session)
     if (s->locking->pair) {
         s->locking->pair(s->session);
     } else {
-        s->locking->acquire(s->session);
-        s->locking->release(s->session);
+        s->locking->way.acquire(s->session);
+        s->locking->way.release(s->session);
     }
 }
 

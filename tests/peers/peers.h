@@ -18,20 +18,22 @@ struct promise {
     const char *durable;
 };
 
+/* What a server tells of itself in lines of text, each "KEY NUMBER" with or without a colon: the sum
+ * of those that begin with one of the keys, which end with NULL. */
+struct question {
+    const char *request;
+    const char *keys[6];
+};
+
 /* How to lock. A session is one client with one connection and one lock. */
 struct locking {
-    void *(*open)(const struct place *place, const char *name);
-    void (*close)(void *session);
-    /* Waits for the lock. Returns false if it was stopped. NULL: this peer cannot wait. */
-    bool (*acquire)(void *session);
+    /* Without label and place. acquire NULL: this peer cannot wait. */
+    struct waiter way;
     bool (*try)(void *session);
-    void (*release)(void *session);
-    /* Acquire and release. NULL: by the two above. */
+    /* Acquire and release. NULL: by the way. */
     void (*pair)(void *session);
-    /* Acquire and hold for long. NULL: nothing special. */
-    void (*keep)(void *session);
-    /* Another thread ends the wait. NULL: the wait ends when the lock is released often enough. */
-    void (*stop)(void *session);
+    /* So far. request NULL: unknown, or of a database. */
+    struct question statements, connections;
 };
 
 struct peer {
@@ -42,12 +44,12 @@ struct peer {
     const char *how;
     struct promise promise;
     const struct locking *locking;
-    struct observer (*observe)(const struct place *place);
     /* In seconds. Until the server has told of all statements; and how often a client at rest sends
      * one. 0: a few seconds. */
     double settle_s, beat_s;
     /* Filled in when the program begins. */
     struct place place;
+    char dir[500]; /* the folder of a server that is no database */
 };
 
 extern struct peer peers[];
@@ -55,13 +57,6 @@ extern const int peer_count;
 
 extern const struct locking redis_locking, etcd_locking, zookeeper_locking, memcached_locking;
 extern const struct locking rowlock_locking, pool_locking, own_locking, bare_locking;
-
-struct observer observe_database(const struct place *place);
-struct observer observe_nothing(const struct place *place);
-struct observer observe_redis(const struct place *place);
-struct observer observe_etcd(const struct place *place);
-struct observer observe_zookeeper(const struct place *place);
-struct observer observe_memcached(const struct place *place);
 
 /* What this run measures: the peers that were chosen, in the order of the table. */
 enum { CLIENT_COUNTS_MAX = 8 };
@@ -82,8 +77,11 @@ void bench_crashes(void);
 bool peer_find(struct peer *peer);
 
 /* Asks the peer's server while others work. */
-struct observer peer_observe(const struct peer *peer);
+struct observer peer_observe(struct peer *peer);
 void peer_unobserve(const struct peer *peer, struct observer *observer);
+
+/* Sends the question to the place's port, and reads until the server closes. */
+int64_t wire_sum(const struct place *place, const struct question *question);
 
 /* The places of databases are dropped at the end. */
 void drop_places(void);

@@ -3,7 +3,6 @@
  * Redis as its documentation has locks: SET NX PX with a random value, which only its owner deletes.
  */
 #include "peers.h"
-#include "wire.h"
 
 #include <hiredis/hiredis.h>
 
@@ -12,9 +11,9 @@ static const char unlock_script[] =
     "else return 0 end";
 
 struct redis {
+    struct polling polling;
     redisContext *conn;
     char name[100], value[40], script[48];
-    struct polling polling;
 };
 
 static redisReply *must_reply(struct redis *s, redisReply *reply)
@@ -59,7 +58,7 @@ static bool try_redis(void *session)
 
 static bool acquire_redis(void *session)
 {
-    return poll_for(&((struct redis *)session)->polling, try_redis, session);
+    return poll_for(session, try_redis, session);
 }
 
 static void release_redis(void *session)
@@ -72,34 +71,12 @@ static void release_redis(void *session)
     freeReplyObject(reply);
 }
 
-static void stop_redis(void *session)
-{
-    ((struct redis *)session)->polling.stopped = true;
-}
-
-const struct locking redis_locking = {.open = open_redis,
-                                      .close = close_redis,
-                                      .acquire = acquire_redis,
-                                      .try = try_redis,
-                                      .release = release_redis,
-                                      .stop = stop_redis};
-
-/* ---- the server */
-
-static int64_t commands(void *session)
-{
-    static const char *const keys[] = {"total_commands_processed:", NULL};
-    return wire_sum(session, "INFO stats\r\nQUIT\r\n", keys);
-}
-
-static int64_t connections(void *session)
-{
-    static const char *const keys[] = {"connected_clients:", NULL};
-    return wire_sum(session, "INFO clients\r\nQUIT\r\n", keys);
-}
-
-struct observer observe_redis(const struct place *place)
-{
-    return (struct observer){
-        .session = (void *)place, .statements = commands, .connections = connections};
-}
+const struct locking redis_locking = {
+    .way = {.open = open_redis,
+            .close = close_redis,
+            .acquire = acquire_redis,
+            .release = release_redis,
+            .stop = stop_polling},
+    .try = try_redis,
+    .statements = {"INFO stats\r\nQUIT\r\n", {"total_commands_processed:"}},
+    .connections = {"INFO clients\r\nQUIT\r\n", {"connected_clients:"}}};

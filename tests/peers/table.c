@@ -19,40 +19,40 @@
 #define OWN "in a session's memory, prepared"
 #define LEASE_S (LEASE_MS / 1000.0)
 
-/* id, label, server, how | lease, token, order, on the disk | locking, observe, settle_s, beat_s */
+/* id, label, server, how | lease, token, order, on the disk | locking, settle_s, beat_s */
 /* clang-format off */
-#define PEER(id, label, server, how, lease, token, order, disk, locking, observe, settle, beat) \
-    {id, label, server, how, {lease, token, order, disk}, &locking, observe, settle, beat, {"", NULL, NULL}}
+#define PEER(id, label, server, how, lease, token, order, disk, locking, settle, beat) \
+    {id, label, server, how, {lease, token, order, disk}, &locking, settle, beat, {"", NULL, NULL}, ""}
 
 struct peer peers[] = {
     PEER("rowlock-postgres", "rowlock, PostgreSQL", "postgres", EACH,
-         LEASE, ROWLOCK_TOKEN, QUEUE, PG_DISK, rowlock_locking, observe_database, STATISTICS_S, 0),
+         LEASE, ROWLOCK_TOKEN, QUEUE, PG_DISK, rowlock_locking, STATISTICS_S, 0),
     PEER("rowlock-mysql", "rowlock, MariaDB", "mysql", EACH,
-         LEASE, ROWLOCK_TOKEN, QUEUE, MY_DISK, rowlock_locking, observe_database, 0, 0),
+         LEASE, ROWLOCK_TOKEN, QUEUE, MY_DISK, rowlock_locking, 0, 0),
     PEER("pool-postgres", "rowlock's pool, PostgreSQL", "postgres", ONE_POOL,
-         LEASE, ROWLOCK_TOKEN, QUEUE, PG_DISK, pool_locking, observe_database, STATISTICS_S, 0),
+         LEASE, ROWLOCK_TOKEN, QUEUE, PG_DISK, pool_locking, STATISTICS_S, 0),
     PEER("pool-mysql", "rowlock's pool, MariaDB", "mysql", ONE_POOL,
-         LEASE, ROWLOCK_TOKEN, QUEUE, MY_DISK, pool_locking, observe_database, 0, 0),
+         LEASE, ROWLOCK_TOKEN, QUEUE, MY_DISK, pool_locking, 0, 0),
     PEER("rowlock-sqlite", "rowlock, SQLite", NULL, EACH ", on one machine",
-         LEASE, ROWLOCK_TOKEN, QUEUE, "WAL, synchronous full", rowlock_locking, observe_nothing, 0, 0),
+         LEASE, ROWLOCK_TOKEN, QUEUE, "WAL, synchronous full", rowlock_locking, 0, 0),
     PEER("bare-postgres", "bare INSERT + DELETE", "postgres", BARE,
-         "a column that is not looked at", "no", POLLING, PG_DISK, bare_locking, observe_database, STATISTICS_S, 0),
+         "a column that is not looked at", "no", POLLING, PG_DISK, bare_locking, STATISTICS_S, 0),
     PEER("advisory-postgres", "pg_advisory_lock", "postgres", OWN,
-         NO_LEASE, "no", QUEUE, "nothing", own_locking, observe_database, STATISTICS_S, 0),
+         NO_LEASE, "no", QUEUE, "nothing", own_locking, STATISTICS_S, 0),
     PEER("getlock-mysql", "GET_LOCK", "mysql", OWN,
-         NO_LEASE, "no", QUEUE, "nothing", own_locking, observe_database, 0, 0),
+         NO_LEASE, "no", QUEUE, "nothing", own_locking, 0, 0),
     PEER("redis-none", "Redis, no persistence", "redis-none", REDIS_HOW,
-         LEASE, "no", POLLING, "nothing", redis_locking, observe_redis, 0, 0),
+         LEASE, "no", POLLING, "nothing", redis_locking, 0, 0),
     PEER("redis-everysec", "Redis, everysec", "redis-everysec", REDIS_HOW,
-         LEASE, "no", POLLING, "written, not flushed: a power cut takes the last second", redis_locking, observe_redis, 0, 0),
+         LEASE, "no", POLLING, "written, not flushed: a power cut takes the last second", redis_locking, 0, 0),
     PEER("redis-always", "Redis, always", "redis-always", REDIS_HOW,
-         LEASE, "no", POLLING, "fsync; one for all that came together", redis_locking, observe_redis, 0, 0),
+         LEASE, "no", POLLING, "fsync; one for all that came together", redis_locking, 0, 0),
     PEER("etcd", "etcd", "etcd", "its lock service through the HTTP gateway; one lease for each client, kept alive",
-         LEASE, "the revision of its key", QUEUE, "fsync", etcd_locking, observe_etcd, 0, LEASE_S / 3),
+         LEASE, "the revision of its key", QUEUE, "fsync", etcd_locking, 0, LEASE_S / 3),
     PEER("zookeeper", "ZooKeeper", "zookeeper", "the documented recipe: ephemeral sequential nodes; a session for each client",
-         "yes: the session's", "the zxid of its node", QUEUE, "fsync, forceSync yes", zookeeper_locking, observe_zookeeper, 0, LEASE_S / 3),
+         "yes: the session's", "the zxid of its node", QUEUE, "fsync, forceSync yes", zookeeper_locking, 0, LEASE_S / 3),
     PEER("memcached", "memcached add", "memcached", "add with expiry; delete, which asks not whose it is; waiters poll at 100 ms",
-         "yes", "no", POLLING, "nothing", memcached_locking, observe_memcached, 0, 0),
+         "yes", "no", POLLING, "nothing", memcached_locking, 0, 0),
 };
 /* clang-format on */
 

@@ -16,15 +16,10 @@ static const double SETTLE_S = 4, WATCH_S = 5;
 
 static struct waiter waiter_of(const struct peer *peer)
 {
-    const struct locking *locking = peer->locking;
-    return (struct waiter){.label = peer->label,
-                           .place = &peer->place,
-                           .open = locking->open,
-                           .close = locking->close,
-                           .acquire = locking->acquire,
-                           .release = locking->release,
-                           .keep = locking->keep,
-                           .stop = locking->stop};
+    struct waiter way = peer->locking->way;
+    way.label = peer->label;
+    way.place = &peer->place;
+    return way;
 }
 
 /* ---- handoffs */
@@ -37,8 +32,7 @@ enum { MIDDLE, LEAST, MOST, WORST, EACH_SECOND, EACH_HANDOFF, COLUMNS };
 
 static double figures[CONTENDERS_MAX][HANDOFF_COLUMNS][ROUNDS_OF_HANDOFFS];
 
-static void take_turn(const struct peer *peer, int waiting, double (*out)[ROUNDS_OF_HANDOFFS],
-                      int round)
+static void take_turn(struct peer *peer, int waiting, double (*out)[ROUNDS_OF_HANDOFFS], int round)
 {
     struct waiter way = waiter_of(peer);
     struct observer observer = peer_observe(peer);
@@ -68,11 +62,11 @@ static void hand_over(int waiting)
                    waiting == 1 ? "s" : "", ROUNDS_OF_HANDOFFS, run.turn_s);
     for (int r = 0; r < ROUNDS_OF_HANDOFFS; r++)
         for (int i = 0; i < run.count; i++)
-            if (run.peers[i]->locking->acquire)
+            if (run.peers[i]->locking->way.acquire)
                 take_turn(run.peers[i], waiting, figures[i], r);
     report_columns(columns, COLUMNS);
     for (int i = 0; i < run.count; i++)
-        if (run.peers[i]->locking->acquire)
+        if (run.peers[i]->locking->way.acquire)
             report_handoffs(run.peers[i], waiting, figures[i]);
 }
 
@@ -95,9 +89,9 @@ void bench_rests(void)
     report_section("%d who wait at rest", WAITERS_AT_REST);
     report_columns(rest_columns, REST_COLUMNS);
     for (int i = 0; i < run.count; i++) {
-        const struct peer *peer = run.peers[i];
+        struct peer *peer = run.peers[i];
         double values[REST_COLUMNS];
-        if (!peer->locking->acquire)
+        if (!peer->locking->way.acquire)
             continue;
         struct waiter way = waiter_of(peer);
         struct observer observer = peer_observe(peer);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "wire.h"
+#include "peers.h"
 
 #include <arpa/inet.h>
 #include <sys/socket.h>
@@ -36,23 +36,14 @@ static int64_t last_number(char *line)
     return (int64_t)strtod(at, NULL);
 }
 
-int64_t wire_sum(const struct place *place, const char *request, const char *const *keys)
+int64_t wire_sum(const struct place *place, const struct question *question)
 {
-    FILE *answer = ask(place, request);
+    FILE *answer = ask(place, question->request);
     char line[4096];
     int64_t sum = 0;
     while (fgets(line, sizeof line, answer))
-        if (begins(line, keys))
+        if (begins(line, question->keys))
             sum += last_number(line);
     fclose(answer);
     return sum;
-}
-
-const char *wire_dir(const char *server)
-{
-    const char *dir = getenv("ROWLOCK_PEERS_DIR");
-    char *path = NULL;
-    if (asprintf(&path, "%s/%s", dir ? dir : "", server) < 0)
-        die("out of memory");
-    return path;
 }

@@ -8,7 +8,6 @@
  *
  * A lost answer of 1 is not resolved here: it ends the program. */
 #include "peers.h"
-#include "wire.h"
 
 /* The functions that wait for their answer are in the threaded library. */
 #define THREADED
@@ -177,29 +176,12 @@ static void stop_keeper(void *session)
     pthread_mutex_unlock(&s->mutex);
 }
 
-const struct locking zookeeper_locking = {.open = open_keeper,
-                                          .close = close_keeper,
-                                          .acquire = acquire_keeper,
+/* Its server counts packets. */
+const struct locking zookeeper_locking = {.way = {.open = open_keeper,
+                                                  .close = close_keeper,
+                                                  .acquire = acquire_keeper,
+                                                  .release = release_keeper,
+                                                  .stop = stop_keeper},
                                           .try = try_keeper,
-                                          .release = release_keeper,
-                                          .stop = stop_keeper};
-
-/* ---- the server */
-
-static int64_t packets(void *session)
-{
-    static const char *const keys[] = {"Received: ", NULL};
-    return wire_sum(session, "srvr", keys);
-}
-
-static int64_t connections(void *session)
-{
-    static const char *const keys[] = {"Connections: ", NULL};
-    return wire_sum(session, "srvr", keys);
-}
-
-struct observer observe_zookeeper(const struct place *place)
-{
-    return (struct observer){
-        .session = (void *)place, .statements = packets, .connections = connections};
-}
+                                          .statements = {"srvr", {"Received: "}},
+                                          .connections = {"srvr", {"Connections: "}}};

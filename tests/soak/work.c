@@ -167,34 +167,17 @@ static void *run_client(void *argument)
     return NULL;
 }
 
-static rowlock_db *connect_pooled(void)
-{
-    rowlock_db *db = NULL;
-    rowlock_error err = ROWLOCK_ERROR_INIT;
-    must_open(rowlock_db_open(NULL, OPTIONS(db, .pool = pool), &db, &err), &err);
-    return db;
-}
-
 static void start(const struct site *site, int count, bool pooled,
                   void (*run)(struct client *client))
 {
     for (int i = 0; i < count; i++) {
         struct client *c = &clients[client_count];
         *c = (struct client){.run = run, .site = site, .seed = (unsigned)client_count + 1};
-        c->db = pooled ? connect_pooled() : ours_connect(&site->ours);
+        c->db = pooled ? ours_connect_pooled(pool) : ours_connect(&site->ours);
         if (pthread_create(&c->thread, NULL, run_client, c) != 0)
             die("cannot start a thread");
         client_count++;
     }
-}
-
-static void open_pool(const struct place *place)
-{
-    rowlock_error err = ROWLOCK_ERROR_INIT;
-    must_open(rowlock_pool_open(place->url,
-                                OPTIONS(pool, .db = OPTIONS(db, .schema = place->schema)), &pool,
-                                &err),
-              &err);
 }
 
 void work_start(const struct site *site)
@@ -202,7 +185,7 @@ void work_start(const struct site *site)
     stopping = failed = false;
     ours = bare = 0;
     client_count = 0;
-    open_pool(&site->ours);
+    pool = ours_open_pool(&site->ours);
     start(site, 2, false, churn);
     start(site, 16, true, churn);
     start(site, 2, false, wait_in_queues);
@@ -215,11 +198,10 @@ void work_start(const struct site *site)
 /* The last leases of abandoned grants must be over before this. */
 static void expect_nothing(struct client *c)
 {
-    int64_t rows;
     sleep_s(SHORT_MS / 1000.0 + 0.5);
     sweep_once(c);
     struct session *observer = hand_open(&c->site->ours, "observer");
-    rows = hand_number(observer, "rows left");
+    int64_t rows = hand_number(observer, "rows left");
     hand_close(observer);
     if (rows > 0 && !failed) {
         failed = true;
