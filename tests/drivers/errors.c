@@ -4,10 +4,6 @@
  * Connections lost on the way are in served_lost.c, SQLite's files in sqlite_files.c. */
 #include "contract.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-
 enum { TTL_MS = 30000, CONNECT_MS = 1000 };
 
 /* Open what cannot be opened. The code that came, and its error. */
@@ -71,14 +67,8 @@ static void unreachable(const struct contract *c)
     is_refused(url, ROWLOCK_ECONN, "a port without a listener");
     free(url);
     /* The kernel takes the connection, but no server ever answers. */
-    struct sockaddr_in address = {.sin_family = AF_INET};
-    socklen_t size = sizeof address;
-    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (bind(listener, (struct sockaddr *)&address, size) != 0 || listen(listener, 5) != 0 ||
-        getsockname(listener, (struct sockaddr *)&address, &size) != 0)
-        abort();
-    url = url_to(c, NULL, textf("127.0.0.1:%d", ntohs(address.sin_port)), "x");
+    int port, listener = listen_locally(&port);
+    url = url_to(c, NULL, textf("127.0.0.1:%d", port), "x");
     int64_t begin = clock_ms();
     is_refused_with(url, ROWLOCK_ECONN, "127.0.0.1", "a server that never answers is named");
     int64_t took = clock_ms() - begin;
@@ -91,37 +81,33 @@ static void unreachable(const struct contract *c)
 static void not_let_in(const struct contract *c)
 {
     rowlock_error err;
-    char *url = url_to(c, "rowlock_stranger:secretpassword", NULL, NULL), ignored[300];
+    char *url = url_to(c, "rowlock_stranger:secretpassword", NULL, NULL);
     tap_is_str(rowlock_result_name(fails(url, &err)), "ROWLOCK_EDENIED",
                "a user that does not exist is denied");
     tap_ok(!strstr(err.text, "secretpassword") && !strstr(err.action, "secretpassword"),
            "and no text has its password");
     free(url);
-    void *session = c->raw->open(c->url);
+    const char *kind = is_mysql(c) ? "USER" : "ROLE";
+    db_exec(c->raw, c->url, "DROP %s IF EXISTS rowlock_nobody", kind);
     if (is_mysql(c)) {
-        c->raw->run(session, "DROP USER IF EXISTS rowlock_nobody", ignored, sizeof ignored);
-        raw_run(c->raw, session, "CREATE USER rowlock_nobody IDENTIFIED BY 'right'");
-        raw_run(c->raw, session, "GRANT USAGE ON *.* TO rowlock_nobody");
+        db_exec(c->raw, c->url, "CREATE USER rowlock_nobody IDENTIFIED BY 'right'");
+        db_exec(c->raw, c->url, "GRANT USAGE ON *.* TO rowlock_nobody");
         url = url_to(c, "rowlock_nobody:wrongpassword", NULL, NULL);
         tap_is_str(rowlock_result_name(fails(url, &err)), "ROWLOCK_EDENIED",
                    "a wrong password is denied");
         tap_ok(!strstr(err.text, "wrongpassword"), "and is in no text either");
         tap_is_int(err.native, 1045, "the server's number is told");
-        free(url);
     } else {
-        c->raw->run(session, "DROP ROLE IF EXISTS rowlock_nobody", ignored, sizeof ignored);
-        raw_run(c->raw, session, "CREATE ROLE rowlock_nobody LOGIN");
+        db_exec(c->raw, c->url, "CREATE ROLE rowlock_nobody LOGIN");
         url = url_to(c, "rowlock_nobody", NULL, NULL);
         OWNED(db) rowlock_db *db = must_open(url);
         OWNED(lock) rowlock_lock *lock = must_lock(db, "nobody's");
         is_result(db, try_lock(lock, TTL_MS), ROWLOCK_EDENIED,
                   "a user without rights on the tables is denied");
-        const rowlock_error *told = rowlock_db_error(db);
-        tap_is_str(told->sqlstate, "42501", "the server's state is told");
-        free(url);
+        tap_is_str(error_of(db).sqlstate, "42501", "the server's state is told");
     }
-    raw_run(c->raw, session, "DROP %s rowlock_nobody", is_mysql(c) ? "USER" : "ROLE");
-    c->raw->close(session);
+    free(url);
+    db_exec(c->raw, c->url, "DROP %s rowlock_nobody", kind);
     url = url_to(c, NULL, NULL, "rowlock_no_such_database");
     int result = fails(url, &err);
     tap_ok(result == ROWLOCK_EINVAL || result == ROWLOCK_EDENIED,
@@ -133,24 +119,17 @@ static void not_let_in(const struct contract *c)
 
 static void takes_no_writes(const struct contract *c)
 {
-    static const char *const read_only[] = {"ALTER ROLE CURRENT_USER SET "
-                                            "default_transaction_read_only = on",
-                                            "SET GLOBAL read_only = 1"};
-    static const char *const writable[] = {"ALTER ROLE CURRENT_USER RESET "
-                                           "default_transaction_read_only",
-                                           "SET GLOBAL read_only = 0"};
-    char ignored[300];
     /* Users with the right to do so may write to a read-only MySQL. */
     if (is_mysql(c)) {
         tap_skip(2, "root may write to a read-only server");
         return;
     }
     OWNED(session) void *session = c->raw->open(c->url);
-    raw_run(c->raw, session, "%s", read_only[is_mysql(c)]);
+    raw_run(c->raw, session, "ALTER ROLE CURRENT_USER SET default_transaction_read_only = on");
     /* A pool of its own has no older connections. */
-    char *url = url_with(c->url, "connect_timeout=20");
-    rowlock_db *db = must_open(url);
-    rowlock_lock *lock = must_lock(db, "read-only");
+    OWNED(text) char *url = url_with(c->url, "connect_timeout=20");
+    OWNED(db) rowlock_db *db = must_open(url);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "read-only");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_EREADONLY,
               "a user whose transactions are read-only is told so");
     is_result(db, wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_EREADONLY, "also in a wait");
@@ -159,12 +138,8 @@ static void takes_no_writes(const struct contract *c)
     rowlock_verdict worst = ROWLOCK_FINE;
     is_result(db, rowlock_check(db, NULL, NULL, &worst), ROWLOCK_OK, "check it");
     tap_is_int(worst, ROWLOCK_BAD, "that is bad");
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
-    free(url);
-    if (!c->raw->run(session, "SET default_transaction_read_only = off", ignored, sizeof ignored))
-        raw_failed("put back", ignored);
-    raw_run(c->raw, session, "%s", writable[is_mysql(c)]);
+    raw_run(c->raw, session, "SET default_transaction_read_only = off");
+    raw_run(c->raw, session, "ALTER ROLE CURRENT_USER RESET default_transaction_read_only");
 }
 
 void contract_errors(const struct contract *c)

@@ -46,17 +46,12 @@ static void *serve(void *listener)
 
 static int start_server(void)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET};
-    socklen_t size = sizeof address;
     pthread_t thread;
-    int listener = socket(AF_INET, SOCK_STREAM, 0);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (bind(listener, (struct sockaddr *)&address, size) != 0 || listen(listener, 16) != 0 ||
-        getsockname(listener, (struct sockaddr *)&address, &size) != 0 ||
-        pthread_create(&thread, NULL, serve, (void *)(intptr_t)listener) != 0)
+    int server_port, listener = listen_locally(&server_port);
+    if (pthread_create(&thread, NULL, serve, (void *)(intptr_t)listener) != 0)
         abort();
     pthread_detach(thread);
-    return ntohs(address.sin_port);
+    return server_port;
 }
 
 static bool has_heard(const char *word)

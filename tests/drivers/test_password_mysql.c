@@ -5,15 +5,13 @@
  * which speaks just enough of the protocol. */
 #include "quick.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 
 static const char PASSWORD[] = "top!secret";
 
 struct fake {
-    int listener, port;
+    int listener;
     const char *plugin;
     unsigned char got[65536]; /* all that the client sent */
     size_t length;
@@ -100,29 +98,14 @@ static int serve(void *argument)
     return 0;
 }
 
-static void listen_here(struct fake *f)
-{
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t size = sizeof at;
-    f->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (bind(f->listener, (struct sockaddr *)&at, size) || listen(f->listener, 5) ||
-        getsockname(f->listener, (struct sockaddr *)&at, &size)) {
-        printf("Bail out! no port to listen on\n");
-        exit(1);
-    }
-    f->port = ntohs(at.sin_port);
-}
-
 static void keeps_password(const char *mode, const char *plugin)
 {
     static struct fake f;
-    char url[200];
+    int port;
     OWNED(db) rowlock_db *db = NULL;
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    memset(&f, 0, sizeof f);
-    f.plugin = plugin;
-    listen_here(&f);
-    snprintf(url, sizeof url, "mysql://u:%s@127.0.0.1:%d/db?ssl_mode=%s", PASSWORD, f.port, mode);
+    f = (struct fake){.plugin = plugin, .listener = listen_locally(&port)};
+    const char *url = textf("mysql://u:%s@127.0.0.1:%d/db?ssl_mode=%s", PASSWORD, port, mode);
     struct helper *server = helper_start(serve, &f);
     int result = rowlock_db_open(url, OPTIONS(db, .connect_timeout_ms = slow_ms(3000)), &db, &err);
     tap_ok(result < 0, "ssl_mode=%s: a server without TLS that wants %s is refused (%s: %s)", mode,

@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * One thread, one connection after another. */
 #include "fake.h"
+#include "quick.h"
 
 #include "core/steps.h"
 
-#include <arpa/inet.h>
 #include <ctype.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <time.h>
-#include <unistd.h>
 
 /* What stands here for a cell instead. */
 /* clang-format off */
@@ -311,17 +305,12 @@ int fake_start(void (*serve)(struct fake_link *l))
 {
     static struct server servers[2], *next = servers;
     struct server *server = next++;
-    struct sockaddr_in address = {.sin_family = AF_INET};
-    socklen_t size = sizeof address;
     pthread_t thread;
+    int port;
     server->serve = serve;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    server->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (server->listener < 0 || bind(server->listener, (struct sockaddr *)&address, size) != 0 ||
-        listen(server->listener, 16) != 0 ||
-        getsockname(server->listener, (struct sockaddr *)&address, &size) != 0 ||
-        pthread_create(&thread, NULL, serve_all, server) != 0)
-        return -1;
+    server->listener = listen_locally(&port);
+    if (pthread_create(&thread, NULL, serve_all, server) != 0)
+        abort();
     pthread_detach(thread);
-    return ntohs(address.sin_port);
+    return port;
 }

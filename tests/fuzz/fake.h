@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* In a thread of this process, until that ends. Returns the port on 127.0.0.1; -1: it could not begin. */
+/* In a thread of this process, until that ends. Returns the port on 127.0.0.1. */
 int fake_postgres_start(void);
 int fake_mysql_start(void);
 

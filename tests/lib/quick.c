@@ -3,6 +3,10 @@
  * Short words for tests; see quick.h. Checks are not here. */
 #include "quick.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 static void give_up(const char *what, const rowlock_error *err)
 {
     printf("Bail out! %s: %s %s: %s\n", what, rowlock_result_name(err->code), err->action,
@@ -364,6 +368,19 @@ char *file_url(const char *name)
 const char *path_of(const char *url)
 {
     return url + strlen("sqlite:");
+}
+
+int listen_locally(int *port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    socklen_t size = sizeof address;
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (bind(listener, (struct sockaddr *)&address, size) != 0 || listen(listener, 16) != 0 ||
+        getsockname(listener, (struct sockaddr *)&address, &size) != 0)
+        abort();
+    *port = ntohs(address.sin_port);
+    return listener;
 }
 
 int64_t clock_ms(void)

@@ -104,6 +104,9 @@ char *url_with(const char *url, const char *parameter);
 char *file_url(const char *name);
 const char *path_of(const char *url);
 
+/* A socket that listens on 127.0.0.1. */
+int listen_locally(int *port);
+
 /* --- Time. SLOWDOWN stretches what depends on the machine's speed: see the sanitizers in the
  * Makefile. */
 
