@@ -20,9 +20,9 @@ limits='
     routine            60     60
     wide                0      0
     public_functions   75     86
-    source          28000  33600
-    cli              6500   7500
-    tests           50000  63000
+    source          28000  33300
+    cli              6500   7100
+    tests           50000  61300
     architecture      450    450
     changelog          80     80
     makefile          500    500
