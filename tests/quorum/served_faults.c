@@ -78,7 +78,10 @@ static void count_turns(rowlock_db *db, const char *name, int counts[3])
     OWNED(lock) rowlock_lock *lock = must_lock(db, name);
     counts[0] = counts[1] = counts[2] = 0;
     for (int i = 0; i < TURNS; i++) {
-        counts[0] += try_lock(lock, LONG_MS) == ROWLOCK_OK;
+        int tried = try_lock(lock, LONG_MS);
+        if (tried != ROWLOCK_OK)
+            tap_note("%s: %s", rowlock_result_name(tried), why(db));
+        counts[0] += tried == ROWLOCK_OK;
         counts[1] += rowlock_renew(lock, 0) == ROWLOCK_OK;
         counts[2] += rowlock_release(lock) == ROWLOCK_OK;
         rowlock_forget(lock);
