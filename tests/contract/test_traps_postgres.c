@@ -462,6 +462,7 @@ int main(void)
     open_log();
     OWNED(text) char *ours = set_traps(url);
     int status = contract_run(&(struct contract){
+        .database = raw_postgres.name,
         .raw = &raw_postgres,
         .url = ours,
         .has_server = true,
