@@ -165,3 +165,44 @@ int64_t new_requests(int64_t unused)
         changes += script.requests[i] != script.requests[i - 1];
     return changes;
 }
+
+/* ---- handles of which nothing can be asked */
+
+const char *accepted(rowlock_db *db, rowlock_lock *lock, const char *but)
+{
+    rowlock_lock *made = (rowlock_lock *)&made, *attached_one = made;
+    const struct {
+        const char *call;
+        long long got, want;
+    } calls[] = {
+        {"acquire", rowlock_acquire(lock, NULL), ROWLOCK_EMISUSE},
+        {"renew", rowlock_renew(lock, 0), ROWLOCK_EMISUSE},
+        {"verify", rowlock_verify(lock), ROWLOCK_EMISUSE},
+        {"release", rowlock_release(lock), ROWLOCK_EMISUSE},
+        {"lock_open", rowlock_lock_open(db, "x", &made), ROWLOCK_EMISUSE},
+        {"lock_attach", rowlock_lock_attach(db, "x", "me", 1, &attached_one), ROWLOCK_EMISUSE},
+        {"install", rowlock_install(db), ROWLOCK_EMISUSE},
+        {"check", rowlock_check(db, NULL, NULL, NULL), ROWLOCK_EMISUSE},
+        {"list", rowlock_list(db, NULL, ignore_grant, NULL), ROWLOCK_EMISUSE},
+        {"last_grant", rowlock_last_grant(db, "x", NULL, NULL), ROWLOCK_EMISUSE},
+        {"sweep", rowlock_sweep(db, NULL, NULL), ROWLOCK_EMISUSE},
+        {"break", rowlock_break(db, "x", 0, NULL), ROWLOCK_EMISUSE},
+        {"fence", rowlock_fence(db, "x", 1), ROWLOCK_EMISUSE},
+        {"raise_tokens", rowlock_raise_tokens(db, 1, NULL), ROWLOCK_EMISUSE},
+        {"acquire_all", rowlock_acquire_all(&lock, 1, NULL, NULL), ROWLOCK_EMISUSE},
+        {"acquire_start", rowlock_acquire_start(lock, NULL), ROWLOCK_EMISUSE},
+        {"async step", rowlock_acquire_step(lock), ROWLOCK_EMISUSE},
+        {"async fd", rowlock_acquire_fd(lock), -1},
+        {"list_waiters", rowlock_list_waiters(db, NULL, ignore_waiter, NULL), ROWLOCK_EMISUSE},
+        {"lock_state", rowlock_lock_state(lock), ROWLOCK_STATE_NONE},
+        {"state_fd", rowlock_lock_state_fd(lock), -1},
+        {"token", rowlock_lock_token(lock), 0},
+        {"expires_us", rowlock_lock_expires_us(lock), 0},
+        {"remaining_ms", rowlock_lock_remaining_ms(lock), 0},
+    };
+    for (int i = 0; i < COUNT(calls); i++)
+        if (calls[i].got != calls[i].want &&
+            (!but || strncmp(calls[i].call, but, strlen(but)) != 0))
+            return calls[i].call;
+    return made || attached_one ? "a handle that is not NULL" : NULL;
+}

@@ -95,4 +95,8 @@ int64_t slot_asked(int64_t unused); /* of the last call that spoke of a grant */
 int64_t
 new_requests(int64_t unused); /* how often the request number changed between two acquires */
 
+/* Makes every call on handles of which nothing can be asked. Returns the first that is not EMISUSE and
+ * tells of something, or NULL. Leaves aside calls whose names here begin with but; NULL: none. */
+const char *accepted(rowlock_db *db, rowlock_lock *lock, const char *but);
+
 #endif

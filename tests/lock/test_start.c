@@ -4,8 +4,8 @@
  * takes and gives back, closing and fork. What becomes of the lock is in start.c. The clock is the real one, but
  * nothing is waited for by it: a thread stands still where a test wants it to, or until it is woken for.
  */
-#include "backend_script.h"
 #include "fail_alloc.h"
+#include "story.h"
 
 #include <sys/resource.h>
 
@@ -185,64 +185,25 @@ static void test_results(void)
 
 /* ---- all others meanwhile */
 
-/* Every call on these handles is EMISUSE, or knows of nothing. Returns how many said so, of CALLS. */
-enum { CALLS = 18 };
-
-static int misused(rowlock_lock *which)
-{
-    rowlock_lock *opened = NULL, *attached = NULL;
-    rowlock_grant grant = ROWLOCK_GRANT_INIT;
-    const int results[CALLS] = {
-        rowlock_acquire(which, NULL),
-        rowlock_acquire_all(&which, 1, NULL, NULL),
-        rowlock_acquire_start(which, NULL),
-        rowlock_renew(which, 0),
-        rowlock_verify(which),
-        rowlock_release(which),
-        rowlock_lock_open(db, "x", &opened),
-        rowlock_lock_attach(db, "x", "me", 1, &attached),
-        rowlock_install(db),
-        rowlock_check(db, NULL, NULL, NULL),
-        rowlock_list(db, NULL, ignore_grant, NULL),
-        rowlock_list_waiters(db, NULL, ignore_waiter, NULL),
-        rowlock_last_grant(db, "x", NULL, NULL),
-        rowlock_sweep(db, NULL, NULL),
-        rowlock_break(db, "x", 0, NULL),
-        rowlock_fence(db, "x", 1),
-        rowlock_raise_tokens(db, 1, NULL),
-        rowlock_lock_holder(lock, &grant),
-    };
-    int count = 0;
-    for (int i = 0; i < CALLS; i++) {
-        if (results[i] != ROWLOCK_EMISUSE)
-            tap_note("call %d said %s", i, rowlock_result_name(results[i]));
-        count += results[i] == ROWLOCK_EMISUSE;
-    }
-    rowlock_progress(which);
-    rowlock_forget(lock);
-    return opened || attached ? 0 : count;
-}
-
 static void test_others_are_turned_away(void)
 {
+    rowlock_grant grant = ROWLOCK_GRANT_INIT;
     begin();
     OWNED(lock) rowlock_lock *other = must_lock(db, "other");
     OWNED(db) rowlock_db *tx = script_adopt();
     start_halted(OP_AWAIT);
     script_calls();
     script.inside = true;
-    tap_is_int(misused(lock), CALLS, "every other call on the lock is a mistake");
-    tap_is_int(misused(other), CALLS, "and on another one of its db");
+    tap_is_str(accepted(db, lock, "async"), NULL, "every other call on the lock is a mistake");
+    tap_is_int(rowlock_lock_holder(lock, &grant), ROWLOCK_EMISUSE, "no holder is known");
+    rowlock_progress(lock);
+    rowlock_forget(lock);
+    tap_is_str(accepted(db, other, "state_fd"), NULL,
+               "every call on another one of its db is, and there is no descriptor");
     tap_is_int(rowlock_guard(lock, tx), ROWLOCK_EMISUSE, "also in a transaction: guard");
     tap_is_int(rowlock_tx_acquire(other, tx, NULL), ROWLOCK_EMISUSE, "acquire");
     tap_is_int(rowlock_tx_release(lock, tx), ROWLOCK_EMISUSE, "release");
     script.inside = false;
-    tap_ok(rowlock_lock_token(lock) == 0 && rowlock_lock_remaining_ms(lock) == 0 &&
-               rowlock_lock_expires_us(lock) == 0 &&
-               rowlock_lock_state(lock) == ROWLOCK_STATE_NONE && rowlock_lock_state_fd(lock) == -1,
-           "the lock is not held as far as anybody can say");
-    tap_ok(rowlock_acquire_step(other) == ROWLOCK_EMISUSE && rowlock_acquire_fd(other) == -1,
-           "for others nothing was started, and there is no descriptor");
     rowlock_error err = error_of(db);
     tap_is_int(err.code, ROWLOCK_EMISUSE, "the thread's error is not read: %s", err.text);
     tap_is_str(script_calls(), "", "nothing was sent beside it");
@@ -506,8 +467,7 @@ static int in_child(void *argument)
     char byte;
     alarm((unsigned)slow_ms(120000) / 1000); /* a program that hangs is ended */
     close(pipe_to_child[1]);
-    int wrong = misused(lock) != CALLS || rowlock_acquire_fd(lock) != -1 ||
-                rowlock_acquire_step(lock) != ROWLOCK_EMISUSE;
+    int wrong = accepted(db, lock, NULL) != NULL;
     while (read(pipe_to_child[0], &byte, 1) > 0)
         wrong = 2;
     rowlock_lock_close(lock);
