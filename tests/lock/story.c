@@ -7,34 +7,41 @@ struct story story;
 
 /* ---- beginnings */
 
-static void begin_with(rowlock_db *(*open)(void), bool jumps)
+static void begin(bool jumps)
 {
     story_end();
     script_reset();
     if (jumps)
         script_jump();
-    story.db = open();
-    story.lock = must_lock(story.db, "nightly");
 }
 
-static rowlock_db *open_plainly(void)
+static void begin_with(rowlock_db *db)
 {
-    return script_open(NULL);
+    story.db = db;
+    story.lock = must_lock(db, "nightly");
+}
+
+void opened_with(const rowlock_db_options *options)
+{
+    begin(true);
+    begin_with(script_open(options));
 }
 
 void opened(void)
 {
-    begin_with(open_plainly, true);
+    opened_with(NULL);
 }
 
 void adopted(void)
 {
-    begin_with(script_adopt, true);
+    begin(true);
+    begin_with(script_adopt());
 }
 
 void ticking(void)
 {
-    begin_with(open_plainly, false);
+    begin(false);
+    begin_with(script_open(NULL));
 }
 
 void frozen(void)
@@ -111,25 +118,19 @@ void story_tell(const struct story_row *rows, size_t count)
 
 /* ---- calls and looks */
 
-#define DEFINE(name, result)   \
-    int64_t name(int64_t with) \
-    {                          \
-        return result;         \
-    }                          \
-    int64_t name(int64_t with)
-
-DEFINE(acquires, with ? try_lock(story.lock, with) : rowlock_acquire(story.lock, NULL));
-DEFINE(renews, rowlock_renew(story.lock, with));
-DEFINE(verifies, rowlock_verify(story.lock));
-DEFINE(releases, rowlock_release(story.lock));
-DEFINE(guards, rowlock_guard(story.lock, story.tx));
-DEFINE(releases_in_tx, rowlock_tx_release(story.lock, story.tx));
-DEFINE(forgets, (rowlock_forget(story.lock), 0));
-DEFINE(its_token, rowlock_lock_token(story.lock));
-DEFINE(its_state, (int64_t)rowlock_lock_state(story.lock));
-DEFINE(remaining_ms, rowlock_lock_remaining_ms(story.lock));
-DEFINE(error_kept, error_code(story.db));
-DEFINE(slot_asked, script.held.slot);
+STORY_CALL(acquires, with ? try_lock(story.lock, with) : rowlock_acquire(story.lock, NULL));
+STORY_CALL(renews, rowlock_renew(story.lock, with));
+STORY_CALL(verifies, rowlock_verify(story.lock));
+STORY_CALL(releases, rowlock_release(story.lock));
+STORY_CALL(guards, rowlock_guard(story.lock, story.tx));
+STORY_CALL(releases_in_tx, rowlock_tx_release(story.lock, story.tx));
+STORY_CALL(forgets, (rowlock_forget(story.lock), 0));
+STORY_CALL(its_token, rowlock_lock_token(story.lock));
+STORY_CALL(its_state, rowlock_lock_state(story.lock));
+STORY_CALL(remaining_ms, rowlock_lock_remaining_ms(story.lock));
+STORY_CALL(error_kept, error_code(story.db));
+STORY_CALL(holder_known, rowlock_lock_holder(story.lock, &(rowlock_grant)ROWLOCK_GRANT_INIT));
+STORY_CALL(slot_asked, script.held.slot);
 
 int64_t closes(int64_t unused)
 {
@@ -152,15 +153,9 @@ int64_t closes_keeper(int64_t unused)
     return unused;
 }
 
-int64_t holder_known(int64_t unused)
-{
-    rowlock_grant holder = ROWLOCK_GRANT_INIT;
-    return rowlock_lock_holder(story.lock, &holder);
-}
-
 int64_t new_requests(int64_t unused)
 {
-    int64_t changes = unused;
+    int64_t changes = 0;
     for (int i = 1; i < script.request_count; i++)
         changes += script.requests[i] != script.requests[i - 1];
     return changes;
