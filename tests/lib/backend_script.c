@@ -110,34 +110,38 @@ void script_jump(void)
     state.jumper = pthread_self();
 }
 
+static bool is_frozen(void)
+{
+    GUARDED;
+    return script.frozen;
+}
+
 static bool jumps_here(void)
 {
     GUARDED;
     return state.jumps && pthread_equal(state.jumper, pthread_self());
 }
 
-static int poll_for_ms(struct pollfd *fds, nfds_t count, int64_t timeout_ms)
-{
-    struct timespec timeout = {.tv_sec = timeout_ms / 1000,
-                               .tv_nsec = (long)(timeout_ms % 1000) * 1000000};
-    return ppoll(fds, count, timeout_ms < 0 ? NULL : &timeout, NULL);
-}
-
 /* Core makes all its pauses by this. */
 static int script_poll(struct pollfd *fds, nfds_t count, int timeout_ms)
 {
     if (!jumps_here())
-        return poll_for_ms(fds, count, timeout_ms);
-    int ready = poll_for_ms(fds, count, 0);
+        return poll(fds, count, timeout_ms);
+    int ready = poll(fds, count, 0);
     if (ready == 0)
         script_pass_ms(timeout_ms);
     return ready;
 }
 
-void script_pass_ms(int64_t ms)
+static void pass_us(int64_t us)
 {
     GUARDED;
-    script.ahead_us += ms * 1000;
+    script.ahead_us += us;
+}
+
+void script_pass_ms(int64_t ms)
+{
+    pass_us(ms * 1000);
 }
 
 /* ---- answers */
@@ -145,11 +149,7 @@ void script_pass_ms(int64_t ms)
 /* A forked child has one thread, and needs a free mutex. */
 static void renew_mutex(void)
 {
-    pthread_mutexattr_t recursive;
-    pthread_mutexattr_init(&recursive);
-    pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
-    pthread_mutex_init(&mutex, &recursive);
-    pthread_mutexattr_destroy(&recursive);
+    mutex = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 }
 
 void script_reset(void)
@@ -369,11 +369,11 @@ bool script_wake(void)
 }
 
 /* Waits for the wake-up or the descriptor. */
-static bool wait_woken(int wake, int64_t timeout_ms, enum rlk_wakeup *out)
+static bool wait_woken(int wake, int timeout_ms, enum rlk_wakeup *out)
 {
     uint64_t wakes;
     struct pollfd fds[] = {{.fd = wakeup, .events = POLLIN}, {.fd = wake, .events = POLLIN}};
-    if (poll_for_ms(fds, 2, timeout_ms) <= 0)
+    if (poll(fds, 2, timeout_ms) <= 0)
         return false;
     bool woken = fds[0].revents && read(wakeup, &wakes, sizeof wakes) > 0;
     *out = woken ? RLK_WAKEUP : RLK_INTERRUPTED;
@@ -385,18 +385,15 @@ static enum rlk_wakeup await_by_itself(int64_t deadline_us, int wake)
     enum rlk_wakeup woken = RLK_SILENT;
     for (;;) {
         int64_t left_us = deadline_us - script_clock();
-        enter();
-        bool frozen = script.frozen;
-        leave();
-        if (wait_woken(wake, frozen || left_us <= 0 ? 0 : left_us / 1000 + 1, &woken) ||
-            left_us <= 0)
+        bool still = is_frozen() || left_us <= 0;
+        /* At most a second, since it may be too long for poll(). */
+        int sleeps_ms = still ? 0 : left_us > 1000000 ? 1000 : (int)(left_us / 1000) + 1;
+        if (wait_woken(wake, sleeps_ms, &woken))
             return woken;
-        if (!frozen)
-            continue;
-        enter();
-        script.ahead_us += left_us;
-        leave();
-        return RLK_SILENT;
+        if (still && left_us > 0)
+            pass_us(left_us);
+        if (still)
+            return RLK_SILENT;
     }
 }
 
@@ -551,7 +548,6 @@ static void note_several(const struct rlk_query *query)
     snprintf(script.names, sizeof script.names, "%.*s", (int)sizeof script.names - 1, names);
     if (query->step == RLK_STEP_RENEW_ALL) {
         script.lease_token = first_number(text(query, "token"));
-        script.lease_slot = first_number(text(query, "slot"));
         NOTE(script.lease_counts, lease_call_count, count);
         return;
     }
@@ -594,18 +590,10 @@ static void note_question(const struct rlk_query *query)
     case RLK_STEP_WITHDRAW:
         script.withdrawn = request.number;
         break;
-    case RLK_STEP_BREAK:
-        script.broken = number(query, "token");
-        break;
     case RLK_STEP_SWEEP:
     case RLK_STEP_SWEEP_QUIET:
     case RLK_STEP_EXPIRED:
         script.sweep_batch = (int)number(query, "limit");
-        break;
-    case RLK_STEP_FOLD:
-        script.fold.idle_us = number(query, "idle");
-        script.fold.batch = (int)number(query, "limit");
-        script.fold.dry_run = number(query, "dry") != 0;
         break;
     default:
         break;
@@ -963,19 +951,12 @@ static enum script_op op_of(const struct rlk_query *query)
     abort();
 }
 
-static void note_query(enum script_op op, const struct rlk_query *query)
+static void note_query(const struct rlk_query *query)
 {
     struct script_query *to = &queries[state.queries++ % QUERIES_KEPT];
-    *to = (struct script_query){.op = op, .id = query->id, .count = query->count};
     snprintf(to->sql, sizeof to->sql, "%s", query->sql);
-    for (size_t i = 0; i < query->count && i < SCRIPT_VALUES; i++) {
+    for (size_t i = 0; i < query->count && i < sizeof to->values / sizeof to->values[0]; i++)
         to->values[i] = query->values[i];
-        if (!query->values[i].text)
-            continue;
-        rlk_copy_text(to->texts[i], sizeof to->texts[i], query->values[i].text,
-                      query->values[i].length);
-        to->values[i].text = to->texts[i];
-    }
 }
 
 /* The question before a try or a batch gets no row, and is not among the calls. */
@@ -1001,7 +982,7 @@ static enum rlk_class script_backend_query(void *conn, struct rlk_call *call,
     enum script_op op = op_of(query);
     enter();
     if (op > OP_RAISE)
-        note_query(op, query);
+        note_query(query);
     if (op == OP_LEAVE)
         script.leaves_later = call->worth_until_us > call->deadline_us;
     note_question(query);
@@ -1082,20 +1063,14 @@ void script_dialect(const char *name)
 /* "mariadb" stands for a database that is known and not built in. */
 const struct rlk_driver *rlk_driver_find(const char *scheme, bool *known)
 {
-    *known = strcmp(scheme, "mariadb") == 0;
-    for (size_t i = 0; schemes[i]; i++)
-        if (strcmp(schemes[i], scheme) == 0)
-            *known = true;
-    return *known && strcmp(scheme, "mariadb") != 0 ? &backend : NULL;
+    const char *const *name = schemes;
+    while (*name && strcmp(*name, scheme) != 0)
+        name++;
+    *known = *name || strcmp(scheme, "mariadb") == 0;
+    return *name ? &backend : NULL;
 }
 
 /* ---- handles */
-
-static void give_up(const rowlock_error *err)
-{
-    printf("Bail out! the scripted database does not open: %s\n", err->text);
-    exit(1);
-}
 
 static rowlock_db *shorten(rowlock_db *db)
 {
@@ -1107,19 +1082,14 @@ static rowlock_db *shorten(rowlock_db *db)
 
 rowlock_db *script_open(const rowlock_db_options *options)
 {
-    rowlock_db *db = NULL;
-    rowlock_error err = ROWLOCK_ERROR_INIT;
-    if (rowlock_db_open("sqlite:script", options, &db, &err) != ROWLOCK_OK)
-        give_up(&err);
-    return shorten(db);
+    return shorten(must_open_with("sqlite:script", options));
 }
 
 rowlock_db *script_adopt(void)
 {
     static int vendor;
     rowlock_db *db = NULL;
-    rowlock_error err = ROWLOCK_ERROR_INIT;
-    if (rowlock_db_adopt_sqlite((struct sqlite3 *)(void *)&vendor, NULL, &db, &err) != ROWLOCK_OK)
-        give_up(&err);
+    if (rowlock_db_adopt_sqlite((struct sqlite3 *)(void *)&vendor, NULL, &db, NULL) != ROWLOCK_OK)
+        abort();
     return shorten(db);
 }

@@ -112,15 +112,10 @@ struct script_column {
     const char *uniques;
 };
 
-/* A query as it was sent. Long ones are cut. */
-enum { SCRIPT_VALUES = 16, SCRIPT_VALUE_MAX = 400, SCRIPT_SQL_MAX = 4000 };
+/* A query as it was sent. Long ones are cut. Texts among the values are the caller's. */
 struct script_query {
-    enum script_op op;
-    uint64_t id;
-    char sql[SCRIPT_SQL_MAX];
-    size_t count;
-    rowlock_value values[SCRIPT_VALUES];
-    char texts[SCRIPT_VALUES][SCRIPT_VALUE_MAX];
+    char sql[4000];
+    rowlock_value values[16];
 };
 
 /* A wait for a wake-up: when it began, its latest end, and how it ended. */
@@ -179,23 +174,16 @@ extern struct script {
     /* of all calls about a grant, in their order */
     int64_t slots[64];
     int slot_count;
-    /* the token */
-    int64_t broken;
     int64_t renew_ttl_us;
     int64_t deadline_us;
     int sweep_batch;
-    struct {
-        int64_t idle_us;
-        int batch;
-        bool dry_run;
-    } fold;
     /* the request */
     int64_t withdrawn;
     /* of renew_all, in the order of the calls */
     int lease_counts[64];
     int lease_call_count;
     /* of its first lease */
-    int64_t lease_token, lease_slot;
+    int64_t lease_token;
     enum rlk_where where;
     bool closed_in_child;
     /* threads of ours that used a connection */

@@ -54,6 +54,7 @@ void story_tell(const struct story_row *rows, size_t count);
 /* Beginnings, which end the story before: a handle; one that holds the lock; one on an adopted connection; one that is attached to
  * token 41. The clock is that of script_jump(). If it is ticking it is the real one, and if it is frozen it stands still. */
 void opened(void);
+void opened_with(const rowlock_db_options *options);
 void holding(void);
 void adopted(void);
 void ticking(void);
@@ -66,12 +67,15 @@ void story_end(void);
 enum { STORY_TTL_MS = 10000 };
 
 /* A call or look of a test's own, of the row's argument "with". */
-#define CALL(name, result)            \
-    static int64_t name(int64_t with) \
-    {                                 \
-        return (int64_t)(result);     \
-    }                                 \
-    static int64_t name(int64_t with)
+#define CALL(name, result)             \
+    static int64_t name(int64_t with); \
+    STORY_CALL(name, result)
+#define STORY_CALL(name, result)  \
+    int64_t name(int64_t with)    \
+    {                             \
+        return (int64_t)(result); \
+    }                             \
+    int64_t name(int64_t with)
 
 /* Calls, and their results. ttl_ms 0: without options, or as before. */
 int64_t acquires(int64_t ttl_ms);
@@ -94,5 +98,9 @@ int64_t holder_known(int64_t unused); /* a result */
 int64_t slot_asked(int64_t unused); /* of the last call that spoke of a grant */
 int64_t
 new_requests(int64_t unused); /* how often the request number changed between two acquires */
+
+/* Makes every call on handles of which nothing can be asked. Returns the first that is not EMISUSE and
+ * tells of something, or NULL. Leaves aside calls whose names here begin with but; NULL: none. */
+const char *accepted(rowlock_db *db, rowlock_lock *lock, const char *but);
 
 #endif

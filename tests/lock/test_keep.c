@@ -10,14 +10,20 @@ struct one {
     rowlock_db *db;
     rowlock_lock *lock;
     struct helper *helper;
+    int64_t wait_ms;
     int result;
 };
 
-static struct one open_one(const char *name)
+static struct one open_with(const rowlock_db_options *options, const char *name)
 {
-    struct one one = {.db = script_open(NULL)};
+    struct one one = {.db = script_open(options)};
     one.lock = must_lock(one.db, name);
     return one;
+}
+
+static struct one open_one(const char *name)
+{
+    return open_with(NULL, name);
 }
 
 static void close_one(struct one *one)
@@ -57,34 +63,35 @@ static void test_shared(void)
     close_one(&again);
 }
 
-static void test_other_database(void)
+static void test_other_tables(const rowlock_db_options *options, const char *identity,
+                              const char *what)
 {
     script_reset();
-    struct one a = open_one("a"), b = {.db = script_open(OPTIONS(db, .prefix = "other_"))};
-    b.lock = must_lock(b.db, "b");
+    struct one a = open_one("a");
     tap_is_int(keep(a.lock, 0), ROWLOCK_OK, "a lock is kept");
-    tap_is_int(keep(b.lock, 0), ROWLOCK_OK, "one in other tables is kept");
+    script_always(OP_META, ANSWER(.identity = identity));
+    struct one b = open_with(options, "b");
+    tap_is_int(keep(b.lock, 0), ROWLOCK_OK, "one in %s is kept", what);
     tap_is_int(script_count(OP_OPEN), 4, "by another keeper");
     close_one(&a);
     close_one(&b);
     tap_is_int(script_count(OP_CLOSE), 4, "both are closed");
 }
 
+static _Thread_local bool is_waiter;
+
 static int keep_it(void *context)
 {
     struct one *one = context;
-    one->result = keep(one->lock, 0);
+    is_waiter = one->wait_ms != 0;
+    one->result = keep(one->lock, one->wait_ms);
     return 0;
 }
 
-static _Thread_local bool is_waiter;
-
-static int keep_for_long(void *context)
+static struct helper *keep_for_long(struct one *one)
 {
-    struct one *one = context;
-    is_waiter = true;
-    one->result = keep(one->lock, ROWLOCK_FOREVER);
-    return 0;
+    one->wait_ms = ROWLOCK_FOREVER;
+    return helper_start(keep_it, one);
 }
 
 static void test_at_once(void)
@@ -92,11 +99,8 @@ static void test_at_once(void)
     struct one ones[HANDLES];
     int good = 0;
     script_reset();
-    for (int i = 0; i < HANDLES; i++) {
-        char name[20];
-        snprintf(name, sizeof name, "lock %d", i);
-        ones[i] = open_one(name);
-    }
+    for (int i = 0; i < HANDLES; i++)
+        ones[i] = open_one(textf("lock %d", i));
     for (int i = 0; i < HANDLES; i++)
         ones[i].helper = helper_start(keep_it, &ones[i]);
     for (int i = 0; i < HANDLES; i++) {
@@ -134,7 +138,7 @@ static void test_cancelled(void)
     script_reset();
     struct one a = open_one("a");
     script_always(OP_OPEN, FAILS(RLK_UNSENT));
-    struct helper *waiter = helper_start(keep_for_long, &a);
+    struct helper *waiter = keep_for_long(&a);
     tap_ok(EVENTUALLY(script_count(OP_OPEN) > 2), "a wait for a keeper");
     rowlock_cancel(a.db);
     helper_join(waiter);
@@ -166,24 +170,31 @@ static int count_looks(struct pollfd *fds, nfds_t count, int timeout_ms)
 static struct helper *wait_for_it(struct one *one)
 {
     looks = 0;
-    struct helper *waiter = helper_start(keep_for_long, one);
+    struct helper *waiter = keep_for_long(one);
     if (!EVENTUALLY(looks > 0))
         tap_ok(false, "another thread waits for the keeper");
     return waiter;
+}
+
+/* A thread opens the keeper, and stands still there, as the last of so many connections. */
+static struct helper *open_stuck(struct one *opening, int connections)
+{
+    real_poll = rlk_poll;
+    rlk_poll = count_looks;
+    stuck = true;
+    script_hook(stick);
+    struct helper *opener = helper_start(keep_it, opening);
+    if (!EVENTUALLY(script_count(OP_OPEN) == connections))
+        tap_ok(false, "a thread opens the keeper");
+    return opener;
 }
 
 static void test_one_attempt(void)
 {
     script_reset();
     struct one opening = open_one("a"), cancelled = open_one("b"), waiting = open_one("c");
-    real_poll = rlk_poll;
-    rlk_poll = count_looks;
-    stuck = true;
-    script_hook(stick);
     script_always(OP_OPEN, FAILS(RLK_DENIED));
-    struct helper *opener = helper_start(keep_it, &opening);
-    if (!EVENTUALLY(script_count(OP_OPEN) > 3))
-        tap_ok(false, "a thread opens the keeper");
+    struct helper *opener = open_stuck(&opening, 4);
     struct helper *waiter = wait_for_it(&cancelled);
     rowlock_cancel(cancelled.db);
     helper_join(waiter);
@@ -196,8 +207,6 @@ static void test_one_attempt(void)
     tap_is_int(waiting.result, ROWLOCK_EDENIED, "to all that have waited for it");
     tap_ok(strstr(why(waiting.db), "the server's own words") != NULL, "they are told why");
     tap_is_int(script_count(OP_OPEN), 4, "after one attempt");
-    script_hook(NULL);
-    rlk_poll = real_poll;
     close_one(&opening);
     close_one(&cancelled);
     close_one(&waiting);
@@ -208,13 +217,7 @@ static void test_opener_leaves(void)
 {
     script_reset();
     struct one opening = open_one("a"), waiting = open_one("b");
-    real_poll = rlk_poll;
-    rlk_poll = count_looks;
-    stuck = true;
-    script_hook(stick);
-    struct helper *opener = helper_start(keep_it, &opening);
-    if (!EVENTUALLY(script_count(OP_OPEN) > 2))
-        tap_ok(false, "a thread opens the keeper");
+    struct helper *opener = open_stuck(&opening, 3);
     asleep = true;
     struct helper *waiter = wait_for_it(&waiting);
     stuck = false;
@@ -227,24 +230,8 @@ static void test_opener_leaves(void)
     tap_is_int(waiting.result, ROWLOCK_OK, "another that has waited for it has a lock");
     tap_is_int(script_count(OP_CLOSE), 1, "the keeper was not closed meanwhile");
     tap_is_int(script_count(OP_OPEN), 3, "nor opened again");
-    script_hook(NULL);
-    rlk_poll = real_poll;
     close_one(&waiting);
     tap_is_int(script_count(OP_CLOSE), 3, "it is closed with the last handle");
-}
-
-static void test_new_installation(void)
-{
-    script_reset();
-    struct one old = open_one("a");
-    tap_is_int(keep(old.lock, 0), ROWLOCK_OK, "a lock is kept");
-    script_always(OP_META, ANSWER(.identity = "made anew"));
-    struct one new = open_one("b");
-    tap_is_int(keep(new.lock, 0), ROWLOCK_OK, "one in tables that were made anew is kept");
-    tap_is_int(script_count(OP_OPEN), 4, "by another keeper");
-    close_one(&old);
-    close_one(&new);
-    tap_is_int(script_count(OP_CLOSE), 4, "both are closed");
 }
 
 static void test_reentry(void)
@@ -288,12 +275,11 @@ static void test_refused(void)
 
 static int in_child(void *argument)
 {
-    const struct one *parents = argument;
+    struct one *parents = argument;
     struct one own = open_one("mine");
     bool good = keep(own.lock, 0) == ROWLOCK_OK && rowlock_release(own.lock) == ROWLOCK_OK;
     close_one(&own);
-    rowlock_lock_close(parents->lock);
-    rowlock_db_close(parents->db);
+    close_one(parents);
     return good ? 0 : 1;
 }
 
@@ -318,8 +304,7 @@ static int64_t limit_ms(int64_t ttl_ms, int64_t timeout_ms)
 {
     script_reset();
     script_freeze();
-    struct one a = {.db = script_open(OPTIONS(db, .statement_timeout_ms = timeout_ms))};
-    a.lock = must_lock(a.db, "a");
+    struct one a = open_with(OPTIONS(db, .statement_timeout_ms = timeout_ms), "a");
     int result = rowlock_acquire(a.lock, OPTIONS(acquire, .ttl_ms = ttl_ms, .keep = 1));
     if (result != ROWLOCK_OK)
         tap_note("%s", why(a.db));
@@ -342,13 +327,13 @@ static void test_limits(void)
 int main(void)
 {
     test_shared();
-    test_other_database();
+    test_other_tables(OPTIONS(db, .prefix = "other_"), NULL, "other tables");
+    test_other_tables(NULL, "made anew", "tables that were made anew");
     test_at_once();
     test_fails();
     test_cancelled();
     test_one_attempt();
     test_opener_leaves();
-    test_new_installation();
     test_reentry();
     test_refused();
     test_fork();

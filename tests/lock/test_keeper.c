@@ -88,18 +88,9 @@ CALL(renewed_soon, asked_soon(with) && left_soon(TTL_MS));
 
 /* Time: the keeper may do what it should not. A late keeper is a fault that is missed, and none that
  * is reported. */
-static int64_t asked_after_all(int64_t unused)
-{
-    sleep_ms(100);
-    return script_count(OP_RENEW_ALL) + unused;
-}
-
-static int64_t told_after_all(int64_t unused)
-{
-    /* Time: as above. */
-    sleep_ms(100);
-    return told + unused;
-}
+CALL(asked_after_all, (sleep_ms(100), script_count(OP_RENEW_ALL)));
+/* Time: as above. */
+CALL(told_after_all, (sleep_ms(100), told));
 
 CALL(lease_token, script.lease_token);
 CALL(keeps, keep(story.lock));
@@ -109,12 +100,7 @@ CALL(keeps_working,
      keep_with(story.lock, (rowlock_acquire_options){.on_state = note_told, .progress_ms = with}));
 CALL(keeps_with_margin, keep_with(story.lock, (rowlock_acquire_options){.margin_ms = with}));
 
-static int64_t tells_progress(int64_t unused)
-{
-    rowlock_progress(story.lock);
-    return unused;
-}
-
+CALL(tells_progress, (rowlock_progress(story.lock), 0));
 CALL(time_to_answer, script.deadline_us > rlk_now_us());
 
 /* ---- renewing */
@@ -162,7 +148,6 @@ static void test_together(void)
         script_pass_ms(THIRD_MS);
     }
     close_locks(two, three);
-    story_end();
 }
 
 static void test_many(void)
@@ -171,9 +156,7 @@ static void test_many(void)
     idle();
     int granted = 0;
     for (int i = 0; i < MANY; i++) {
-        char name[20];
-        snprintf(name, sizeof name, "lock %d", i);
-        locks[i] = must_lock(story.db, name);
+        locks[i] = must_lock(story.db, textf("lock %d", i));
         granted += keep(locks[i]) == ROWLOCK_OK;
     }
     tap_is_int(granted, MANY, "ten thousand locks are kept");
@@ -186,7 +169,6 @@ static void test_many(void)
     tap_is_int(told, NOTHING, "nothing was told");
     close_each_lock(locks, MANY);
     tap_is_int(script_count(OP_RELEASE), MANY, "all are released");
-    story_end();
 }
 
 /* ---- failures */
@@ -237,7 +219,6 @@ static void test_one_of_two_locked(void)
     script_pass_ms(RETRY_MS);
     tap_ok(asked_soon(2), "that one is tried again");
     tap_is_int(script_leases(1), 1, "by itself");
-    story_end();
 }
 
 /* ---- conditions of the holder's */
@@ -304,7 +285,6 @@ static void test_progress_of_another_thread(void)
     pthread_join(thread, NULL);
     tap_is_int(wrong, 0, "another thread tells progress while grants come and go");
     rowlock_progress(NULL);
-    story_end();
 }
 
 /* ---- the holder's own steps while the keeper's statement is under way */
@@ -341,25 +321,26 @@ static int64_t goes_on(int64_t unused)
     return EVENTUALLY(!blocked);
 }
 
-static void in_flight(void)
+static void renewal_is_stuck(void)
 {
-    keeping();
     blocking = true;
     script_hook(block_renewals);
     script_pass_ms(THIRD_MS);
     tap_ok(EVENTUALLY(blocked), "the keeper's statement is under way");
 }
 
-/* Its answer will be that the grant is gone. */
+static void in_flight(void)
+{
+    keeping();
+    renewal_is_stuck();
+}
+
 static void gone_in_flight(void)
 {
     keeping();
-    blocking = true;
     script_next(OP_RENEW_ALL, ANSWER(.missing = true));
     script_always(OP_VERIFY, ANSWER(.missing = true));
-    script_hook(block_renewals);
-    script_pass_ms(THIRD_MS);
-    tap_ok(EVENTUALLY(blocked), "the keeper's statement is under way");
+    renewal_is_stuck();
 }
 
 /* Another lease, renewed after whatever was under way: that has landed then. Returns how many leases were
@@ -512,7 +493,6 @@ static void leave_while_told(int (*leave)(void *), const char *what)
     tap_is_int(told_after_all(0), JEOPARDY, "nothing is told after it");
     if (leave == close_and_tell)
         story.lock = NULL;
-    story_end();
 }
 
 /* What happens while a callback runs is not slept through after it. */
@@ -533,7 +513,6 @@ static void test_acquire_while_told(void)
     sleep_ms(100);
     script_pass_ms(THIRD_MS);
     tap_ok(left_soon(TTL_MS), "and that other lock is renewed in time");
-    story_end();
 }
 
 /* ---- releases that fail, and those in the caller's transaction */
@@ -610,7 +589,6 @@ static void test_closing_keeper_of_two(void)
     tap_is_int(releases(0), ROWLOCK_OK, "their keeper is closed, and one is released");
     script_pass_ms(TTL_MS - MARGIN_MS);
     tap_is_int(rowlock_lock_state(other), ROWLOCK_STATE_LOST, "the lease of the other one ends");
-    story_end();
 }
 
 static void test_changing_keepers(void)
@@ -623,14 +601,13 @@ static void test_changing_keepers(void)
     rowlock_keeper_close(first);
     script_pass_ms(THIRD_MS);
     tap_ok(left_soon(TTL_MS), "which keeps it");
-    story_end();
 }
 
 static void test_opening_fails(void)
 {
     rowlock_keeper *keeper = (rowlock_keeper *)&keeper;
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    script_reset();
+    opened();
     script_always(OP_META, ANSWER(.missing = true));
     tap_is_int(open_keeper_at("sqlite:script", NULL, &keeper, &err), ROWLOCK_ESCHEMA,
                "without tables there is no keeper");
@@ -638,7 +615,6 @@ static void test_opening_fails(void)
     script_always(OP_OPEN, FAILS(RLK_DENIED));
     tap_is_int(open_keeper_at("sqlite:script", NULL, &keeper, &err), ROWLOCK_EDENIED,
                "nor without a connection");
-    script_reset();
 }
 
 static void test_options(void)
@@ -662,13 +638,13 @@ static void test_options(void)
         tap_is_int(rowlock_acquire(story.lock, &options), ROWLOCK_EINVAL, "%s", refused[i].what);
     }
     tap_is_int(script_count(OP_ACQUIRE), 0, "no driver was asked");
-    story_end();
 }
 
 /* ---- memory */
 
 static void test_memory(void)
 {
+    story_end();
     script_reset();
     script_freeze();
     int nth = 0, result;
@@ -718,11 +694,7 @@ static int call_in_child(void *argument)
 {
     alarm((unsigned)slow_ms(10000) / 1000); /* a program that hangs is ended */
     rowlock_lock *lock = story.lock;
-    bool good = rowlock_lock_state(lock) == ROWLOCK_STATE_NONE &&
-                rowlock_lock_remaining_ms(lock) == 0 && rowlock_lock_token(lock) == 0 &&
-                rowlock_lock_expires_us(lock) == 0 && rowlock_lock_state_fd(lock) == -1 &&
-                rowlock_renew(lock, 0) == ROWLOCK_EMISUSE &&
-                rowlock_release(lock) == ROWLOCK_EMISUSE && keep(lock) == ROWLOCK_EMISUSE;
+    bool good = !accepted(story.db, lock, NULL) && keep(lock) == ROWLOCK_EMISUSE;
     rowlock_progress(lock);
     rowlock_forget(lock);
     OWNED(db) rowlock_db *own = script_open(NULL);

@@ -3,33 +3,28 @@
  * Standing in line: which steps are taken in which order, when a waiter looks again, that no release is slept
  * through, and that no ticket stays behind. The clock stands still but where core waits. Several locks at once
  * are in test_many.c, ends and cancels of a wait in test_wait.c. */
-#include "backend_script.h"
+#include "story.h"
 
 enum { TTL_MS = 10000 };
 #define HOUR_US INT64_C(3600000000)
 
-static rowlock_db *db;
-static rowlock_lock *lock, *other;
+static rowlock_lock *other;
 
 static void end(void)
 {
     rowlock_log_set(NULL, NULL, ROWLOCK_LOG_WARNING);
-    script_hook(NULL);
     script_always(OP_OPEN, ANSWER(.class = RLK_DONE));
-    close_locks(other, lock);
-    rowlock_db_close(db);
+    rowlock_lock_close(other);
     other = NULL;
+    story_end();
 }
 
 /* Ends the test before. */
 static void begin_as(const char *owner)
 {
     end();
-    script_reset();
-    db = script_open(OPTIONS(db, .owner = owner));
-    lock = must_lock(db, "nightly");
+    opened_with(OPTIONS(db, .owner = owner));
     script_always(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD, .left_us = HOUR_US));
-    script_jump();
 }
 
 static void begin(void)
@@ -41,7 +36,7 @@ static int wait_with(rowlock_acquire_options options)
 {
     options.size = sizeof options;
     options.ttl_ms = options.ttl_ms ? options.ttl_ms : TTL_MS;
-    return rowlock_acquire(lock, &options);
+    return rowlock_acquire(story.lock, &options);
 }
 
 /* So often it is held, and then ours. */
@@ -120,18 +115,10 @@ static const struct course {
      .replies = {{OP_CYCLE, .answer.class = RLK_DENIED}}},
 };
 
-static bool is_one_request(void)
-{
-    bool same = true;
-    for (int i = 1; i < script.request_count; i++)
-        same = same && script.requests[i] == script.requests[0];
-    return same;
-}
-
 static void cancel_on_await(enum script_op op)
 {
     if (op == OP_AWAIT)
-        rowlock_cancel(db);
+        rowlock_cancel(story.db);
 }
 
 static void test_course(const struct course *c)
@@ -144,15 +131,18 @@ static void test_course(const struct course *c)
     if (c->cancelled)
         script_hook(cancel_on_await);
     int64_t began_us = rlk_now_us();
-    tap_is_int(wait_lock(lock, TTL_MS, c->tries ? 0 : ROWLOCK_FOREVER), c->want, "%s", c->what);
+    tap_is_int(wait_lock(story.lock, TTL_MS, c->tries ? 0 : ROWLOCK_FOREVER), c->want, "%s",
+               c->what);
     tap_is_str(script_calls(), c->calls, "in these steps");
     tap_is_int(script.request.ticket, c->ticket, "the last try has this ticket");
-    tap_ok(is_one_request(), "all of it is one request");
-    tap_is_int(rowlock_lock_token(lock) != 0, c->want == ROWLOCK_OK, "held is what was granted");
+    tap_is_int(new_requests(0), 0, "all of it is one request");
+    tap_is_int(rowlock_lock_token(story.lock) != 0, c->want == ROWLOCK_OK,
+               "held is what was granted");
     if (c->cancelled)
         tap_is_int(rlk_now_us(), began_us, "it ends at once");
     if (c->want == ROWLOCK_DEADLOCK)
-        tap_ok(strstr(why(db), "'nightly' held by 'rival'") != NULL, "with words: %s", why(db));
+        tap_ok(strstr(why(story.db), "'nightly' held by 'rival'") != NULL, "with words: %s",
+               why(story.db));
 }
 
 static void test_courses(void)
@@ -171,13 +161,13 @@ static void test_options_of_the_line(void)
 {
     begin();
     grant_after(2);
-    tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_OK, "a lock that gets free");
+    tap_is_int(wait_lock(story.lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_OK, "a lock that gets free");
     tap_is_str(script_calls(), "meta acquire enqueue acquire await acquire",
                "try, take a ticket, look again, wait, look");
     tap_is_int(script.ticket_lease_us, TTL_MS * 500, "the ticket lives half as long as the lease");
     tap_ok(script.queued.ticket == 1 && script.queued.number == script.requests[0],
            "the wait is for the ticket of that request");
-    tap_is_int(rowlock_release(lock), ROWLOCK_OK, "it is released");
+    tap_is_int(rowlock_release(story.lock), ROWLOCK_OK, "it is released");
     grant_after(1);
     tap_is_int(
         wait_with((rowlock_acquire_options){
@@ -186,8 +176,8 @@ static void test_options_of_the_line(void)
     tap_ok(script.request.unfair, "the try is told that it passes by");
     tap_is_int(script.queued.permits, ROWLOCK_SHARED, "which kind it waits for");
     tap_is_int(script.ticket_lease_us, 2000000, "and how long the ticket lives");
-    tap_is_int(rowlock_release(lock), ROWLOCK_OK, "it is released");
-    tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_BUSY, "the next try");
+    tap_is_int(rowlock_release(story.lock), ROWLOCK_OK, "it is released");
+    tap_is_int(try_lock(story.lock, TTL_MS), ROWLOCK_BUSY, "the next try");
     tap_is_int(script.request.ticket, 0, "has no ticket any more");
 }
 
@@ -196,7 +186,7 @@ static void test_wakeup_without_reason(void)
     begin();
     grant_after(3);
     script_next(OP_AWAIT, ANSWER(.wakeup = WAKEUP_INTERRUPTED));
-    tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_OK,
+    tap_is_int(wait_lock(story.lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_OK,
                "interrupted without a cancel");
     tap_is_int(script.waits[0].until_us - script.acquired_us[2] < 2000 &&
                    script.acquired_us[2] >= script.waits[0].until_us,
@@ -246,7 +236,7 @@ static void lose_and_release(int lost, enum rlk_class class, int at)
     begin();
     script.fail_at = lost;
     script.fail_as = class;
-    db->reconnect_us = 10 * 1000000;
+    story.db->reconnect_us = 10 * 1000000;
     wait_for_release(release_at_call, at);
     int result =
         wait_with((rowlock_acquire_options){.wait_ms = ROWLOCK_FOREVER, .ticket_ms = 4000});
@@ -284,7 +274,7 @@ static void test_release_before_wakeup_is_heard(void)
     script_next(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD, .left_us = HOUR_US));
     script_next(OP_ACQUIRE, FAILS(RLK_UNSENT));
     wait_for_release(release_before_ticket, 0);
-    tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_OK,
+    tap_is_int(wait_lock(story.lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_OK,
                "a connection that was lost at a look hears no wakeup");
     tap_ok(release.us > 0 && slept_after_release() == 0,
            "as soon as one is heard again there is a look for what it may have missed");
@@ -315,12 +305,13 @@ static void test_uncertain(enum script_op op)
     script_next(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD));
     script_next(op, FAILS(RLK_UNCERTAIN));
     script_next(OP_OPEN, FAILS(RLK_DENIED));
-    tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_EUNCERTAIN,
+    tap_is_int(wait_lock(story.lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_EUNCERTAIN,
                "a lost answer that cannot be had again is told");
     tap_is_int(script_count(OP_LEAVE), 0, "no ticket is given back");
     int asked = script.request_count;
     script_always(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
-    tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_OK, "the next acquire gets it");
+    tap_is_int(wait_lock(story.lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_OK,
+               "the next acquire gets it");
     if (op == OP_ACQUIRE)
         tap_ok(script.requests[asked] == script.requests[0], "by the same request");
 }
@@ -338,10 +329,10 @@ static void test_ends(struct script_answer last, int result, const char *what)
                "%s ends a wait", what);
     tap_is_int(script_count(OP_LEAVE), 1, "which leaves the line");
     tap_is_str(script.queue_name, "nightly", "of that lock");
-    tap_is_int(error_code(db), result, "and is what the handle has to tell");
-    tap_is_int(rowlock_lock_token(lock), 0, "nothing is held");
+    tap_is_int(error_code(story.db), result, "and is what the handle has to tell");
+    tap_is_int(rowlock_lock_token(story.lock), 0, "nothing is held");
     script_always(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
-    tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_OK, "the handle can acquire again");
+    tap_is_int(try_lock(story.lock, TTL_MS), ROWLOCK_OK, "the handle can acquire again");
     tap_is_int(script.request.ticket, 0, "without that ticket");
 }
 
@@ -358,16 +349,17 @@ static void test_cut_off(void)
 {
     begin_cut_off();
     int64_t began_us = rlk_now_us();
-    tap_is_int(wait_lock(lock, TTL_MS, 60000), ROWLOCK_ECONN, "a server that is away at the end");
+    tap_is_int(wait_lock(story.lock, TTL_MS, 60000), ROWLOCK_ECONN,
+               "a server that is away at the end");
     int64_t took_us = rlk_now_us() - began_us;
     tap_ok(took_us >= 59990000 && took_us <= 60000000, "was looked for all the time: %lld us",
            (long long)took_us);
-    tap_ok(strstr(why(db), "away for 60.0 s") || strstr(why(db), "away for 59.9 s"),
-           "and the text says for how long: %s", why(db));
+    tap_ok(strstr(why(story.db), "away for 60.0 s") || strstr(why(story.db), "away for 59.9 s"),
+           "and the text says for how long: %s", why(story.db));
     tap_is_int(script_count(OP_LEAVE), 0, "it is not asked to take the ticket back");
     begin_cut_off();
-    db->reconnect_us = 0; /* reconnect_ms < 0 */
-    tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_ECONN,
+    story.db->reconnect_us = 0; /* reconnect_ms < 0 */
+    tap_is_int(wait_lock(story.lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_ECONN,
                "a handle that never reconnects waits for none");
 }
 
@@ -408,7 +400,7 @@ static void test_outage(void)
         script_next(ops[i / 2], FAILS(classes[i % 2]));
         grant_after(2);
         begin_outage(3600000);
-        tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_OK,
+        tap_is_int(wait_lock(story.lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_OK,
                    "a waiter waits through an outage of an hour");
         tap_is_int(outage.lines, 2, "of which it logs the beginning and the end");
         tap_ok(strstr(outage.last, "is back after 360") || strstr(outage.last, "after 3599."),
@@ -421,12 +413,12 @@ static void test_outage(void)
 static void test_outage_before_the_try(void)
 {
     begin();
-    rlk_lose(db);
+    rlk_lose(story.db);
     begin_outage(20000);
     script_always(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
-    tap_is_int(wait_lock(lock, TTL_MS, 0), ROWLOCK_ECONN, "a try does not wait for a server");
+    tap_is_int(wait_lock(story.lock, TTL_MS, 0), ROWLOCK_ECONN, "a try does not wait for a server");
     tap_is_int(outage.lines, 0, "nor logs a warning");
-    tap_is_int(wait_lock(lock, TTL_MS, 60000), ROWLOCK_OK,
+    tap_is_int(wait_lock(story.lock, TTL_MS, 60000), ROWLOCK_OK,
                "a client that may wait does, also at first");
     tap_is_int(outage.lines, 2, "and logs it");
 }
@@ -438,8 +430,8 @@ static void test_outage_not_waited_for(void)
         begin_cut_off();
         script_next(OP_OPEN, FAILS(RLK_UNSENT));
         script_next(OP_OPEN, FAILS(classes[i]));
-        tap_ok(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER) < 0,
-               "a server that refuses us is not waited for: %s", why(db));
+        tap_ok(wait_lock(story.lock, TTL_MS, ROWLOCK_FOREVER) < 0,
+               "a server that refuses us is not waited for: %s", why(story.db));
         tap_is_int(script_count(OP_OPEN), 3, "beyond that answer");
     }
 }
@@ -451,14 +443,14 @@ static void test_lost_at_the_end(void)
     script_always(OP_ENQUEUE, ANSWER(.ahead = 3));
     script_next(OP_AWAIT, ANSWER(.class = RLK_UNSENT, .takes_us = 1000000));
     script_always(OP_OPEN, FAILS(RLK_UNSENT));
-    tap_is_int(wait_lock(lock, TTL_MS, 1000), ROWLOCK_ECONN,
+    tap_is_int(wait_lock(story.lock, TTL_MS, 1000), ROWLOCK_ECONN,
                "a connection that is lost as the wait ends is no TIMEOUT");
 }
 
 static void cancel_on_open(enum script_op op)
 {
     if (op == OP_OPEN)
-        rowlock_cancel(db);
+        rowlock_cancel(story.db);
 }
 
 /* Nor does a cancel wait for a server that is not there. */
@@ -466,27 +458,27 @@ static void test_cancel_while_cut_off(void)
 {
     begin_cut_off();
     script.hook = cancel_on_open;
-    tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_CANCELLED,
+    tap_is_int(wait_lock(story.lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_CANCELLED,
                "cancelled while the server is looked for");
     tap_is_int(script_count(OP_OPEN), 2, "after the first attempt");
     tap_is_int(script_count(OP_LEAVE), 0, "the ticket is left to its lease");
     script.hook = NULL;
     int64_t began_us = rlk_now_us();
-    rowlock_lock_close(lock);
+    rowlock_lock_close(story.lock);
     tap_ok(script_count(OP_OPEN) > 2, "closing tries to give it back");
     tap_ok(rlk_now_us() - began_us <= 500000, "but looks for the server for half a second at most");
-    lock = NULL;
+    story.lock = NULL;
 }
 
 /* The server is gone when the wait ends, and comes back afterwards. */
 static void begin_left_behind(void)
 {
     begin_cut_off();
-    tap_is_int(wait_lock(lock, TTL_MS, 5000), ROWLOCK_ECONN,
+    tap_is_int(wait_lock(story.lock, TTL_MS, 5000), ROWLOCK_ECONN,
                "a ticket that could not be given back");
     script_always(OP_OPEN, ANSWER(.class = RLK_DONE));
     script_calls();
-    other = must_lock(db, "weekly");
+    other = must_lock(story.db, "weekly");
 }
 
 /* The next call of the same rowlock_db gives it back first. */
@@ -495,25 +487,25 @@ static void test_left_behind(bool by_its_own, enum rlk_class class, const char *
 {
     begin_left_behind();
     script_next(OP_LEAVE, class == RLK_DONE ? ANSWER(.class = RLK_DONE) : FAILS(class));
-    tap_is_int(try_lock(by_its_own ? lock : other, TTL_MS), ROWLOCK_BUSY, "%s", what);
+    tap_is_int(try_lock(by_its_own ? story.lock : other, TTL_MS), ROWLOCK_BUSY, "%s", what);
     tap_is_str(script_calls(), calls, "gives it back before its own step");
     tap_is_str(script.queue_name, "nightly", "in the queue where it stands");
     tap_ok(script.queued.number == script.requests[0], "by its own request");
-    tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_BUSY, "its own handle's next try");
+    tap_is_int(try_lock(story.lock, TTL_MS), ROWLOCK_BUSY, "its own handle's next try");
     tap_is_str(script_calls(), class == RLK_DENIED ? "leave acquire" : "acquire",
                "gives back what could not be given back before");
-    close_locks(other, lock);
+    close_locks(other, story.lock);
     tap_is_str(script_calls(), "", "and then it is gone for good");
-    other = lock = NULL;
+    other = story.lock = NULL;
 }
 
 static void test_left_behind_and_closed(void)
 {
     begin_left_behind();
-    rowlock_lock_close(lock);
+    rowlock_lock_close(story.lock);
     tap_is_str(script_calls(), "open meta leave", "closing the handle gives it back");
     tap_ok(script.leaves_later, "and a pool may do so after the handle is gone");
-    lock = NULL;
+    story.lock = NULL;
 }
 
 /* The ticket of a wait that goes on is not one that was left behind. */
@@ -531,15 +523,15 @@ static void test_leaving_fails(void)
 {
     begin();
     script_always(OP_LEAVE, FAILS(RLK_DENIED));
-    tap_is_int(wait_lock(lock, TTL_MS, 100), ROWLOCK_TIMEOUT,
+    tap_is_int(wait_lock(story.lock, TTL_MS, 100), ROWLOCK_TIMEOUT,
                "a wait in vain is that, though the ticket could not be given back");
-    tap_is_int(error_code(db), ROWLOCK_TIMEOUT, "and the handle says so");
+    tap_is_int(error_code(story.db), ROWLOCK_TIMEOUT, "and the handle says so");
     script_next(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD));
     script_next(OP_ACQUIRE, FAILS(RLK_REFUSED));
-    tap_is_int(wait_lock(lock, TTL_MS, 100), ROWLOCK_ESERVER, "an error");
-    tap_is_int(error_code(db), ROWLOCK_ESERVER, "is not replaced by that");
+    tap_is_int(wait_lock(story.lock, TTL_MS, 100), ROWLOCK_ESERVER, "an error");
+    tap_is_int(error_code(story.db), ROWLOCK_ESERVER, "is not replaced by that");
     script_always(OP_LEAVE, ANSWER(.missing = true));
-    tap_is_int(wait_lock(lock, TTL_MS, 100), ROWLOCK_TIMEOUT,
+    tap_is_int(wait_lock(story.lock, TTL_MS, 100), ROWLOCK_TIMEOUT,
                "nor is it worth a word that the ticket was not there");
 }
 
@@ -581,7 +573,7 @@ static void test_gets_first(void)
 {
     begin();
     script_next(OP_ENQUEUE, ANSWER(.ahead = 50));
-    tap_is_int(wait_lock(lock, TTL_MS, 20000), ROWLOCK_TIMEOUT, "fifty were before us once");
+    tap_is_int(wait_lock(story.lock, TTL_MS, 20000), ROWLOCK_TIMEOUT, "fifty were before us once");
     tap_ok(waits_are_within(750000, 1250000),
            "but none is any more, as each look says: we look as the first does");
     begin();
@@ -692,7 +684,7 @@ static void test_holders_lease(bool unwakeable)
     script_next(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD, .left_us = HOUR_US));
     script_next(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD, .left_us = unwakeable ? 3000 : 400000));
     script_next(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
-    tap_is_int(wait_lock(lock, TTL_MS, 60000), ROWLOCK_OK, "the holder's lease ends soon");
+    tap_is_int(wait_lock(story.lock, TTL_MS, 60000), ROWLOCK_OK, "the holder's lease ends soon");
     int64_t after_us = script.acquired_us[2] - script.acquired_us[1];
     tap_ok(within(after_us, unwakeable ? 3000 : 400000, unwakeable ? 6100 : 405000),
            "the first in line looks right after that: %d us", (int)after_us);

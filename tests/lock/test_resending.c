@@ -5,31 +5,16 @@
  */
 #include "story.h"
 
-static const char *text_kept(void)
-{
-    static rowlock_error err;
-    err = (rowlock_error)ROWLOCK_ERROR_INIT;
-    err = *rowlock_db_error(story.db);
-    return err.text;
-}
-
-CALL(answer_lost, error_of(story.db).answer_lost);
-
 /* ---- acquire */
 
+CALL(answer_lost, error_of(story.db).answer_lost);
 CALL(withdrawn, script.withdrawn == script.requests[0]);
-
 CALL(connections_left, script_count(OP_CLOSE));
 CALL(request_is_positive, script.requests[0] > 0);
 
 static void never_reconnecting(void)
 {
-    rowlock_db_options options = *OPTIONS(db, .reconnect_ms = -1);
-    story_end();
-    script_reset();
-    script_jump();
-    story.db = script_open(&options);
-    story.lock = must_lock(story.db, "nightly");
+    opened_with(OPTIONS(db, .reconnect_ms = -1));
 }
 
 static const struct story_row acquiring[] = {
@@ -157,7 +142,7 @@ static void test_adopted(void)
     tap_is_int(renews(0), ROWLOCK_EUNCERTAIN, "its lost answer is told");
     tap_is_int(renews(0), ROWLOCK_ECONN, "after that it is lost for good");
     tap_ok(clock_ms() - began < slow_ms(1000), "which is said at once");
-    tap_ok(strstr(text_kept(), "adopt") != NULL, "the text says what to do: %s", text_kept());
+    tap_ok(strstr(why(story.db), "adopt") != NULL, "the text says what to do: %s", why(story.db));
     tap_is_int(releases(0), ROWLOCK_ECONN, "for every call");
     tap_is_str(script_calls(), "renew", "nothing is sent on it, nor is one opened");
     tap_is_int(script_count(OP_CLOSE), 0, "it is not closed before the handle");
@@ -201,8 +186,7 @@ static void test_deadline_after_an_outage(void)
         script_next(OP_ACQUIRE, ANSWER(.class = RLK_UNSENT, .takes_us = rows[i].first_us));
         script_next(OP_OPEN, ANSWER(.takes_us = 4500000));
         tap_is_int(acquires(0), ROWLOCK_OK, "a connection that is slowly made anew");
-        int64_t left_us = script.deadline_us - rlk_now_us();
-        tap_is_int(left_us, rows[i].left_us, "%s", rows[i].name);
+        tap_is_int(script.deadline_us - rlk_now_us(), rows[i].left_us, "%s", rows[i].name);
     }
 }
 
@@ -214,15 +198,6 @@ static void writing_opened(void)
     script_reset();
     script_jump();
     script.takes_writes = true;
-    story.db = script_open(NULL);
-    story.lock = must_lock(story.db, "nightly");
-}
-
-static void other_opened(void)
-{
-    story_end();
-    script_reset();
-    script_jump();
     story.db = script_open(NULL);
     story.lock = must_lock(story.db, "nightly");
 }
@@ -253,7 +228,7 @@ static const struct story_row servers[] = {
     {.begin = attached},
     {"an attached grant proves that a server took writes", releases, ROWLOCK_OK,
      ANSWERS(FAILED(RELEASE, STANDBY)), "meta release open meta release"},
-    {.begin = other_opened},
+    {.begin = opened},
     {"a server that was never seen to take writes is told at once", acquires, ROWLOCK_EREADONLY,
      ANSWERS(FAILED(ACQUIRE, STANDBY)), "meta acquire"},
     {"and left, so that the next call finds another one", acquires, ROWLOCK_OK,
@@ -279,7 +254,8 @@ static void test_no_server_takes_writes(void)
 
 /* ---- the tables after a reconnect */
 
-CALL(text_names_both, strstr(text_kept(), "another installation") && strstr(text_kept(), "second"));
+CALL(text_names_both,
+     strstr(why(story.db), "another installation") && strstr(why(story.db), "second"));
 
 static const struct story_row other_tables[] = {
     {.begin = holding},
@@ -307,8 +283,10 @@ static const struct story_row releasing[] = {
      ROWLOCK_OK, ANSWERS(LOST_AND_GONE), "release open meta release last"},
     {"it is not held any more", releases, ROWLOCK_EMISUSE},
     {.begin = holding},
-    {"no row at the first look: lost", releases, ROWLOCK_LOST, ANSWERS(GONE(RELEASE))},
+    {"no row at the first look is a loss, with any token", releases, ROWLOCK_LOST,
+     ANSWERS(GONE(RELEASE)), "release"},
     {"which no release of ours can be", answer_lost, false},
+    {"nothing is due after it", releases, ROWLOCK_EMISUSE},
     {.begin = holding},
     {"a lost answer, and the second look releases: no question is left", releases, ROWLOCK_OK,
      ANSWERS(LOST(RELEASE)), "release open meta release"},
@@ -334,10 +312,6 @@ static const struct story_row releasing[] = {
      ANSWERS(LOST(RELEASE), ALWAYS_GONE(RELEASE), ALWAYS_FAILED(LAST, UNSENT))},
     {"the handle counts as holding", its_token, 1},
     {"called again it is settled", releases, ROWLOCK_OK, ANSWERS(ALWAYS_SAYS(LAST, .token = 1))},
-    {.begin = holding},
-    {"no row at the first look is a loss, with any token", releases, ROWLOCK_LOST,
-     ANSWERS(GONE(RELEASE)), "release"},
-    {"nothing is due after it", releases, ROWLOCK_EMISUSE},
     /* The call that sent the delete gave up; a later one finds the row gone. */
     {.begin = holding},
     {"no connection for the second look", releases, ROWLOCK_EUNCERTAIN,
@@ -383,12 +357,6 @@ static const struct story_row others[] = {
     {"no grant at the first look is NONE", breaks, ROWLOCK_NONE, ANSWERS(GONE(BREAK)), .with = 7},
 };
 
-static int count_grants(void *context, const rowlock_grant *grant)
-{
-    ++*(int *)context;
-    return 0;
-}
-
 static void test_list_pages(void)
 {
     int seen = 0;
@@ -396,7 +364,7 @@ static void test_list_pages(void)
     script_next(OP_LIST, ANSWER(.rows = 500));
     script_next(OP_LIST, FAILS(RLK_UNSENT));
     script_next(OP_LIST, ANSWER(.rows = 7));
-    tap_is_int(rowlock_list(story.db, NULL, count_grants, &seen), ROWLOCK_OK,
+    tap_is_int(rowlock_list(story.db, NULL, count_grant, &seen), ROWLOCK_OK,
                "a list of two pages, the connection lost in between");
     tap_is_int(seen, 507, "tells each grant once");
     tap_is_str(script.last_after, "lock 000499", "the second page begins where the first ended");

@@ -4,16 +4,13 @@
  * takes and gives back, closing and fork. What becomes of the lock is in start.c. The clock is the real one, but
  * nothing is waited for by it: a thread stands still where a test wants it to, or until it is woken for.
  */
-#include "backend_script.h"
 #include "fail_alloc.h"
+#include "story.h"
 
 #include <sys/resource.h>
 
 enum { TTL_MS = 600000 };
 #define HOUR_US INT64_C(3600000000)
-
-static rowlock_db *db;
-static rowlock_lock *lock;
 
 /* ---- a thread that stands still at its next step of one kind */
 
@@ -30,38 +27,18 @@ static void halt(enum script_op op)
     sem_wait(&go_on);
 }
 
-static void halt_next(enum script_op op)
-{
-    halt_at = op;
-    halting = true;
-}
-
-static void await_halt(void)
-{
-    sem_wait(&halted);
-}
-
 static void let_go(void)
 {
     sem_post(&go_on);
 }
 
-static void end(void)
-{
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
-}
-
 /* Ends the test before. */
 static void begin(void)
 {
-    end();
-    script_reset();
+    ticking();
     sem_init(&halted, 0, 0);
     sem_init(&go_on, 0, 0);
     halting = false;
-    db = script_open(NULL);
-    lock = must_lock(db, "nightly");
     script_always(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD, .left_us = HOUR_US));
     script_hook(halt);
 }
@@ -74,15 +51,16 @@ static int start(rowlock_lock *which)
 
 static void must_start(void)
 {
-    tap_is_int(start(lock), ROWLOCK_OK, "an acquire is started");
+    tap_is_int(start(story.lock), ROWLOCK_OK, "an acquire is started");
 }
 
 /* Its thread stands still at that step when this returns. */
 static void start_halted(enum script_op op)
 {
-    halt_next(op);
+    halt_at = op;
+    halting = true;
     must_start();
-    await_halt();
+    sem_wait(&halted);
 }
 
 /* It waits in line when this returns. */
@@ -96,7 +74,7 @@ static void begin_waiting(void)
 static rowlock_lock *begin_holding_another(void)
 {
     begin();
-    rowlock_lock *other = must_lock(db, "other");
+    rowlock_lock *other = must_lock(story.db, "other");
     script_next(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
     tap_is_int(try_lock(other, TTL_MS), ROWLOCK_OK, "another lock is held");
     return other;
@@ -118,14 +96,13 @@ static bool becomes_readable(int fd)
 
 static int finish(rowlock_lock *which)
 {
-    if (!becomes_readable(rowlock_acquire_fd(which)))
-        return ROWLOCK_PENDING;
-    return rowlock_acquire_step(which);
+    bool soon = becomes_readable(rowlock_acquire_fd(which));
+    return soon ? rowlock_acquire_step(which) : ROWLOCK_PENDING;
 }
 
 static void finishes(int want, const char *what)
 {
-    tap_is_int(finish(lock), want, "%s", what);
+    tap_is_int(finish(story.lock), want, "%s", what);
 }
 
 /* ---- what it is for */
@@ -133,16 +110,16 @@ static void finishes(int want, const char *what)
 static void test_waits(void)
 {
     begin_waiting();
-    int fd = rowlock_acquire_fd(lock);
+    int fd = rowlock_acquire_fd(story.lock);
     struct pollfd it = {.fd = fd, .events = POLLIN};
     tap_ok(fd >= 0 && poll(&it, 1, 0) == 0, "there is a descriptor, with nothing to step for");
-    tap_is_int(rowlock_acquire_step(lock), ROWLOCK_PENDING, "a step says so");
-    tap_is_int(rowlock_acquire_step(lock), ROWLOCK_PENDING, "however often");
+    tap_is_int(rowlock_acquire_step(story.lock), ROWLOCK_PENDING, "a step says so");
+    tap_is_int(rowlock_acquire_step(story.lock), ROWLOCK_PENDING, "however often");
     tap_ok((fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0, "programs that are started do not get it");
     grant_and_wake();
     tap_ok(becomes_readable(fd), "it gets readable");
-    tap_is_int(rowlock_acquire_fd(lock), fd, "and stays the same");
-    tap_is_int(rowlock_acquire_step(lock), ROWLOCK_OK, "the step tells the result");
+    tap_is_int(rowlock_acquire_fd(story.lock), fd, "and stays the same");
+    tap_is_int(rowlock_acquire_step(story.lock), ROWLOCK_OK, "the step tells the result");
     tap_is_int(fcntl(fd, F_GETFD), -1, "then it is closed");
     tap_is_int(script.threads_entered, 1, "the driver was told of the thread");
     tap_is_int(script.threads_left, 1, "and of its end");
@@ -152,32 +129,30 @@ static void test_waits(void)
     tap_is_str(script_calls(), "", "without a step of the database's");
 }
 
-static int start_with(rowlock_acquire_options options)
+static int start_with(const rowlock_acquire_options *options)
 {
-    options.size = sizeof options;
-    int result = rowlock_acquire_start(lock, &options);
-    return result == ROWLOCK_OK ? finish(lock) : result;
+    int result = rowlock_acquire_start(story.lock, options);
+    return result == ROWLOCK_OK ? finish(story.lock) : result;
 }
 
 static void test_results(void)
 {
     begin();
-    OWNED(lock) rowlock_lock *there = must_attach(db, "weekly", "me", 5);
-    tap_is_int(start_with((rowlock_acquire_options){.wait_ms = 0}), ROWLOCK_BUSY, "a try");
-    tap_is_int(error_code(db), ROWLOCK_BUSY, "says so");
+    OWNED(lock) rowlock_lock *there = must_attach(story.db, "weekly", "me", 5);
+    tap_is_int(start_with(OPTIONS(acquire, .wait_ms = 0)), ROWLOCK_BUSY, "a try");
+    tap_is_int(error_code(story.db), ROWLOCK_BUSY, "says so");
     script_next(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD, .permits = 4));
-    tap_is_int(start_with((rowlock_acquire_options){.permits = 3}), ROWLOCK_MISMATCH,
-               "another kind");
+    tap_is_int(start_with(OPTIONS(acquire, .permits = 3)), ROWLOCK_MISMATCH, "another kind");
     script_next(OP_ACQUIRE, FAILS(RLK_DENIED));
-    tap_is_int(start_with((rowlock_acquire_options){.wait_ms = 0}), ROWLOCK_EDENIED, "a failure");
-    rowlock_error err = error_of(db);
+    tap_is_int(start_with(OPTIONS(acquire, .wait_ms = 0)), ROWLOCK_EDENIED, "a failure");
+    rowlock_error err = error_of(story.db);
     tap_ok(err.code == ROWLOCK_EDENIED && strcmp(err.action, "acquire lock 'nightly'") == 0,
            "whose facts the handle has: %s", err.action);
     int result = start(there);
     tap_is_int(result == ROWLOCK_OK ? finish(there) : result, ROWLOCK_EMISUSE,
                "what is attached elsewhere is not acquired like this");
     script_calls();
-    tap_is_int(start_with((rowlock_acquire_options){.permits = -2}), ROWLOCK_EINVAL,
+    tap_is_int(start_with(OPTIONS(acquire, .permits = -2)), ROWLOCK_EINVAL,
                "what cannot be is refused at once");
     tap_is_int(rowlock_acquire_start(NULL, NULL), ROWLOCK_EMISUSE, "nor for no lock");
     tap_is_str(script_calls(), "", "nothing was sent");
@@ -185,65 +160,27 @@ static void test_results(void)
 
 /* ---- all others meanwhile */
 
-/* Every call on these handles is EMISUSE, or knows of nothing. Returns how many said so, of CALLS. */
-enum { CALLS = 18 };
-
-static int misused(rowlock_lock *which)
-{
-    rowlock_lock *opened = NULL, *attached = NULL;
-    rowlock_grant grant = ROWLOCK_GRANT_INIT;
-    const int results[CALLS] = {
-        rowlock_acquire(which, NULL),
-        rowlock_acquire_all(&which, 1, NULL, NULL),
-        rowlock_acquire_start(which, NULL),
-        rowlock_renew(which, 0),
-        rowlock_verify(which),
-        rowlock_release(which),
-        rowlock_lock_open(db, "x", &opened),
-        rowlock_lock_attach(db, "x", "me", 1, &attached),
-        rowlock_install(db),
-        rowlock_check(db, NULL, NULL, NULL),
-        rowlock_list(db, NULL, ignore_grant, NULL),
-        rowlock_list_waiters(db, NULL, ignore_waiter, NULL),
-        rowlock_last_grant(db, "x", NULL, NULL),
-        rowlock_sweep(db, NULL, NULL),
-        rowlock_break(db, "x", 0, NULL),
-        rowlock_fence(db, "x", 1),
-        rowlock_raise_tokens(db, 1, NULL),
-        rowlock_lock_holder(lock, &grant),
-    };
-    int count = 0;
-    for (int i = 0; i < CALLS; i++) {
-        if (results[i] != ROWLOCK_EMISUSE)
-            tap_note("call %d said %s", i, rowlock_result_name(results[i]));
-        count += results[i] == ROWLOCK_EMISUSE;
-    }
-    rowlock_progress(which);
-    rowlock_forget(lock);
-    return opened || attached ? 0 : count;
-}
-
 static void test_others_are_turned_away(void)
 {
+    rowlock_grant grant = ROWLOCK_GRANT_INIT;
     begin();
-    OWNED(lock) rowlock_lock *other = must_lock(db, "other");
+    OWNED(lock) rowlock_lock *other = must_lock(story.db, "other");
     OWNED(db) rowlock_db *tx = script_adopt();
     start_halted(OP_AWAIT);
     script_calls();
     script.inside = true;
-    tap_is_int(misused(lock), CALLS, "every other call on the lock is a mistake");
-    tap_is_int(misused(other), CALLS, "and on another one of its db");
-    tap_is_int(rowlock_guard(lock, tx), ROWLOCK_EMISUSE, "also in a transaction: guard");
+    tap_is_str(accepted(story.db, story.lock, "async"), NULL,
+               "every other call on the lock is a mistake");
+    tap_is_int(rowlock_lock_holder(story.lock, &grant), ROWLOCK_EMISUSE, "no holder is known");
+    rowlock_progress(story.lock);
+    rowlock_forget(story.lock);
+    tap_is_str(accepted(story.db, other, "state_fd"), NULL,
+               "every call on another one of its db is, and there is no descriptor");
+    tap_is_int(rowlock_guard(story.lock, tx), ROWLOCK_EMISUSE, "also in a transaction: guard");
     tap_is_int(rowlock_tx_acquire(other, tx, NULL), ROWLOCK_EMISUSE, "acquire");
-    tap_is_int(rowlock_tx_release(lock, tx), ROWLOCK_EMISUSE, "release");
+    tap_is_int(rowlock_tx_release(story.lock, tx), ROWLOCK_EMISUSE, "release");
     script.inside = false;
-    tap_ok(rowlock_lock_token(lock) == 0 && rowlock_lock_remaining_ms(lock) == 0 &&
-               rowlock_lock_expires_us(lock) == 0 &&
-               rowlock_lock_state(lock) == ROWLOCK_STATE_NONE && rowlock_lock_state_fd(lock) == -1,
-           "the lock is not held as far as anybody can say");
-    tap_ok(rowlock_acquire_step(other) == ROWLOCK_EMISUSE && rowlock_acquire_fd(other) == -1,
-           "for others nothing was started, and there is no descriptor");
-    rowlock_error err = error_of(db);
+    rowlock_error err = error_of(story.db);
     tap_is_int(err.code, ROWLOCK_EMISUSE, "the thread's error is not read: %s", err.text);
     tap_is_str(script_calls(), "", "nothing was sent beside it");
     let_go();
@@ -284,7 +221,7 @@ static void test_callback_asks_meanwhile(void)
     begin();
     script_always(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
     script_always(OP_RENEW_ALL, FAILS(RLK_DENIED));
-    OWNED(lock) rowlock_lock *kept = must_lock(db, "kept");
+    OWNED(lock) rowlock_lock *kept = must_lock(story.db, "kept");
     asking_enough = asked_once = false;
     rowlock_acquire_options options = *OPTIONS(acquire, .on_state = ask_for_long, .ttl_ms = 300);
     tap_is_int(open_keeper_at("sqlite:script", NULL, &keeper, NULL), ROWLOCK_OK, "a keeper");
@@ -293,8 +230,8 @@ static void test_callback_asks_meanwhile(void)
     (void)EVENTUALLY(asked_once);
     int good = 0;
     for (int i = 0; i < 50; i++) {
-        good += start(lock) == ROWLOCK_OK && finish(lock) == ROWLOCK_OK;
-        good += rowlock_release(lock) == ROWLOCK_OK;
+        good += start(story.lock) == ROWLOCK_OK && finish(story.lock) == ROWLOCK_OK;
+        good += rowlock_release(story.lock) == ROWLOCK_OK;
     }
     tap_is_int(good, 100, "while its callback asks, acquires are started and ended");
     asking_enough = true;
@@ -306,26 +243,26 @@ static void test_callback_asks_meanwhile(void)
 static void close_it(bool the_db)
 {
     if (the_db) {
-        rowlock_db_close(db);
-        tap_ok(rowlock_acquire_step(lock) == ROWLOCK_EMISUSE && rowlock_acquire_fd(lock) == -1,
+        rowlock_db_close(story.db);
+        tap_ok(rowlock_acquire_step(story.lock) == ROWLOCK_EMISUSE &&
+                   rowlock_acquire_fd(story.lock) == -1,
                "after its db a lock has nothing to step for, and no descriptor");
-        db = script_open(NULL);
+        story.db = script_open(NULL);
     }
-    rowlock_lock_close(lock);
-    lock = must_lock(db, "nightly");
+    closes(0);
 }
 
 static void test_closing(bool the_db)
 {
     begin_waiting();
-    int fd = rowlock_acquire_fd(lock);
+    int fd = rowlock_acquire_fd(story.lock);
     close_it(the_db);
     tap_is_int(script_count(OP_LEAVE), 1, "closing the %s waits until it has left the line",
                the_db ? "db" : "lock");
     tap_is_int(script_count(OP_CLOSE), the_db, "the connection is closed with the db");
     tap_is_int(fcntl(fd, F_GETFD), -1, "its descriptor is closed");
     tap_is_int(script.threads_left, 1, "its thread has ended");
-    tap_is_int(wait_lock(lock, TTL_MS, 5), ROWLOCK_TIMEOUT, "the next wait is not cancelled");
+    tap_is_int(wait_lock(story.lock, TTL_MS, 5), ROWLOCK_TIMEOUT, "the next wait is not cancelled");
 }
 
 static int go_on_later(void *argument)
@@ -346,7 +283,7 @@ static void test_closing_what_was_granted(bool the_db)
     tap_is_int(script_count(OP_RELEASE), 1, "what is granted while the %s is closed is released",
                the_db ? "db" : "lock");
     script_always(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD, .left_us = HOUR_US));
-    tap_is_int(wait_lock(lock, TTL_MS, 5), ROWLOCK_TIMEOUT,
+    tap_is_int(wait_lock(story.lock, TTL_MS, 5), ROWLOCK_TIMEOUT,
                "a cancel without a wait does not end the next wait");
 }
 
@@ -356,11 +293,11 @@ static void test_closing_unstepped(void)
     begin();
     script_always(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
     must_start();
-    tap_ok(becomes_readable(rowlock_acquire_fd(lock)), "and ends");
+    tap_ok(becomes_readable(rowlock_acquire_fd(story.lock)), "and ends");
     script_calls();
     close_it(false);
     tap_is_str(script_calls(), "release", "closed without a step, it is released");
-    tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_OK, "and the db goes on");
+    tap_is_int(try_lock(story.lock, TTL_MS), ROWLOCK_OK, "and the db goes on");
 }
 
 static atomic_bool asking, beside;
@@ -387,28 +324,28 @@ static void test_closing_another_lock(void)
     rowlock_lock_close(other);
     helper_join(later);
     tap_ok(!beside, "closing the other one sends nothing beside the thread");
-    rowlock_cancel(db);
+    rowlock_cancel(story.db);
     finishes(ROWLOCK_CANCELLED, "what was started ends as cancelled, and says so");
     close_it(false);
-    tap_is_int(wait_lock(lock, TTL_MS, 5) == ROWLOCK_OK, false, "the db goes on");
+    tap_is_int(wait_lock(story.lock, TTL_MS, 5) == ROWLOCK_OK, false, "the db goes on");
 }
 
 /* What was started is the lock's until it has been stepped for, ended or not. */
 static void test_starting_another(void)
 {
     begin();
-    rowlock_lock *other = must_lock(db, "other"), *third = must_lock(db, "third");
+    rowlock_lock *other = must_lock(story.db, "other"), *third = must_lock(story.db, "third");
     must_start();
     rowlock_lock_close(third);
-    rowlock_cancel(db);
-    tap_ok(becomes_readable(rowlock_acquire_fd(lock)), "and ends");
+    rowlock_cancel(story.db);
+    tap_ok(becomes_readable(rowlock_acquire_fd(story.lock)), "and ends");
     int result = start(other);
     tap_is_int(result, ROWLOCK_EMISUSE, "another is not started before it was stepped for");
     if (result == ROWLOCK_OK) {
-        rowlock_cancel(db);
+        rowlock_cancel(story.db);
         finish(other);
     }
-    tap_is_int(rowlock_acquire_step(lock), ROWLOCK_CANCELLED, "whose result is still there");
+    tap_is_int(rowlock_acquire_step(story.lock), ROWLOCK_CANCELLED, "whose result is still there");
     rowlock_lock_close(other);
 }
 
@@ -427,7 +364,7 @@ static int start_without_descriptors(void)
     getrlimit(RLIMIT_NOFILE, &before);
     none = (struct rlimit){.rlim_cur = (rlim_t)highest_descriptor(), .rlim_max = before.rlim_max};
     setrlimit(RLIMIT_NOFILE, &none);
-    int result = start(lock);
+    int result = start(story.lock);
     setrlimit(RLIMIT_NOFILE, &before);
     return result;
 }
@@ -440,7 +377,7 @@ static int start_without_thread(void)
     pthread_attr_init(&huge);
     pthread_attr_setstacksize(&huge, (size_t)1 << 50);
     pthread_setattr_default_np(&huge);
-    int result = start(lock);
+    int result = start(story.lock);
     pthread_setattr_default_np(&before);
     pthread_attr_destroy(&huge);
     pthread_attr_destroy(&before);
@@ -450,7 +387,7 @@ static int start_without_thread(void)
 static int start_without_memory(void)
 {
     fail_alloc_at(1);
-    int result = start(lock);
+    int result = start(story.lock);
     fail_alloc_at(0);
     return result;
 }
@@ -462,8 +399,9 @@ static void test_shortage(int (*start_without)(void), const char *what)
     fail_alloc_at(0);
     int live = fail_alloc_live();
     tap_is_int(start_without(), ROWLOCK_ENOMEM, "without %s nothing is started", what);
-    tap_is_int(rowlock_acquire_step(lock), ROWLOCK_EMISUSE, "so there is nothing to step for");
-    tap_is_int(rowlock_acquire_fd(lock), -1, "and there is no descriptor");
+    tap_is_int(rowlock_acquire_step(story.lock), ROWLOCK_EMISUSE,
+               "so there is nothing to step for");
+    tap_is_int(rowlock_acquire_fd(story.lock), -1, "and there is no descriptor");
     tap_is_int(highest_descriptor(), next, "nor is one left open");
     tap_is_int(fail_alloc_live(), live, "and nothing leaked");
     script_always(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
@@ -506,12 +444,10 @@ static int in_child(void *argument)
     char byte;
     alarm((unsigned)slow_ms(120000) / 1000); /* a program that hangs is ended */
     close(pipe_to_child[1]);
-    int wrong = misused(lock) != CALLS || rowlock_acquire_fd(lock) != -1 ||
-                rowlock_acquire_step(lock) != ROWLOCK_EMISUSE;
+    int wrong = accepted(story.db, story.lock, NULL) != NULL;
     while (read(pipe_to_child[0], &byte, 1) > 0)
         wrong = 2;
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
+    story_end();
     return wrong;
 }
 
@@ -524,12 +460,12 @@ static void test_fork(void)
     pid_t child = child_start(in_child, NULL);
     close(pipe_to_child[0]);
     grant_and_wake();
-    struct pollfd it = {.fd = rowlock_acquire_fd(lock), .events = POLLIN};
-    tap_is_int(poll(&it, 1, (int)slow_ms(60000)), 1, "beside a child the descriptor gets readable");
-    tap_is_int(rowlock_acquire_step(lock), ROWLOCK_OK, "and the parent is granted the lock");
+    tap_ok(becomes_readable(rowlock_acquire_fd(story.lock)),
+           "beside a child the descriptor gets readable");
+    tap_is_int(rowlock_acquire_step(story.lock), ROWLOCK_OK, "and the parent is granted the lock");
     close(pipe_to_child[1]);
     tap_is_int(child_join(child), 0, "in a child nothing is started, and the handles are useless");
-    tap_is_int(rowlock_release(lock), ROWLOCK_OK, "the parent releases");
+    tap_is_int(rowlock_release(story.lock), ROWLOCK_OK, "the parent releases");
 }
 
 int main(void)
@@ -551,6 +487,6 @@ int main(void)
     test_shortage(start_without_thread, "a thread");
     test_signals();
     test_fork();
-    end();
+    story_end();
     return tap_done();
 }

@@ -94,12 +94,6 @@ static void test_misuse(void)
 
 /* ---- guard */
 
-static int64_t a_lease_passes(int64_t unused)
-{
-    script.ahead_us += 2 * TTL_MS * 1000;
-    return unused;
-}
-
 /* By the token that the database has. Ours is 2. */
 static const struct story_row guarding[] = {
     {.begin = inside},
@@ -124,18 +118,13 @@ static const struct story_row guarding[] = {
     {"the connection's handle has the facts", error_of_tx, ROWLOCK_LOST},
     {"release: no token at all: swept. Nothing is deleted then", releases_in_tx, ROWLOCK_LOST,
      ANSWERS(GONE(GUARD)), "guard"},
-    {"a lease runs out", a_lease_passes, 0},
-    {"nothing of it is remembered, and a lease that ran out is no obstacle", guards, ROWLOCK_OK},
+    {"nothing of it is remembered, and a lease that ran out is no obstacle", guards, ROWLOCK_OK,
+     .after_ms = 2 * TTL_MS},
     {"held and lost", renews, ROWLOCK_LOST, ANSWERS(GONE(RENEW))},
     {"what was lost is LOST to guard, without asking", guards, ROWLOCK_LOST, .calls = ""},
 };
 
 /* ---- acquire */
-
-static int64_t new_request(int64_t unused)
-{
-    return (script.requests[0] != script.requests[1]) + unused;
-}
 
 static const struct story_row acquiring[] = {
     {.begin = inside},
@@ -144,9 +133,8 @@ static const struct story_row acquiring[] = {
     {"closing has nothing to withdraw", closes, 0, .calls = ""},
     {.begin = inside},
     {"an answer that never came", acquires_in_tx, ROWLOCK_ECONN, ANSWERS(LOST(ACQUIRE))},
-    {"leaves nothing held", its_token, 0},
     {"another acquire", acquires, ROWLOCK_OK, .with = TTL_MS},
-    {"is another attempt: nothing of the transaction stayed", new_request, true},
+    {"is another attempt: nothing of the transaction stayed", new_requests, 1},
     {"closing has nothing to withdraw", closes, 0, .calls = "release"},
 };
 
@@ -204,12 +192,7 @@ static const struct story_row releasing[] = {
 
 /* ---- fence */
 
-static int64_t leaves_transaction(int64_t unused)
-{
-    script.inside = false;
-    return unused;
-}
-
+CALL(leaves_transaction, script.inside = false);
 CALL(fences_sent, script_count(OP_FENCE));
 
 static const struct story_row fencing[] = {

@@ -2,30 +2,16 @@
  *
  * Waiting for a lock: until when, whose cancel ends it, and how long the pauses are between resendings. What a
  * waiter does in line is in test_queue.c. */
-#include "backend_script.h"
+#include "story.h"
 #include "core/port.h"
 
 #include <sys/time.h>
 
 enum { TTL_MS = 10000 };
 
-static rowlock_db *db;
-static rowlock_lock *lock;
-
-static void end(void)
-{
-    script_hook(NULL);
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
-}
-
-/* Ends the test before. */
 static void begin(void)
 {
-    end();
-    script_reset();
-    db = script_open(NULL);
-    lock = must_lock(db, "nightly");
+    ticking();
     script_always(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD, .left_us = 3600000000));
 }
 
@@ -49,15 +35,12 @@ static void test_timeout(bool unwakeable)
 {
     begin_jumping(unwakeable);
     int64_t began_us = rlk_now_us();
-    tap_is_int(wait_lock(lock, TTL_MS, 1500), ROWLOCK_TIMEOUT, "a lock that stays held");
+    tap_is_int(wait_lock(story.lock, TTL_MS, 1500), ROWLOCK_TIMEOUT, "a lock that stays held");
     int64_t took_us = rlk_now_us() - began_us;
     tap_ok(took_us >= 1500000 && took_us < 1510000, "is waited for as long as asked: %d us",
            (int)took_us);
-    tap_is_int(error_code(db), ROWLOCK_TIMEOUT, "and the handle says so");
-    bool same = true;
-    for (int i = 1; i < script.request_count; i++)
-        same = same && script.requests[i] == script.requests[0];
-    tap_ok(same, "one acquire has one request number, however often it looks");
+    tap_is_int(error_code(story.db), ROWLOCK_TIMEOUT, "and the handle says so");
+    tap_is_int(new_requests(0), 0, "one acquire has one request number, however often it looks");
     tap_ok(script.request_count >= 3, "it looked several times");
     int64_t last_us = script.acquired_us[script.request_count - 1];
     tap_ok(last_us - began_us >= 1500000, "the last time at the very end");
@@ -73,7 +56,7 @@ static void test_retry_pauses(void)
     for (int round = 0; round < 1000; round++) {
         int tries = 0;
         for (int64_t range = 1000; range <= 1024000; range *= 2) {
-            int64_t pause = rlk_pause_retry(&db->waiting, &tries);
+            int64_t pause = rlk_pause_retry(&story.db->waiting, &tries);
             above = above && pause >= 1;
             below = below && pause <= (range > 64000 ? 64000 : range);
             sum += pause;
@@ -83,12 +66,13 @@ static void test_retry_pauses(void)
     tap_ok(sum / 1000 > 150000 && sum / 1000 < 350000, "with full jitter: %d us on average in all",
            (int)(sum / 1000));
     int same = 0, tries = 0x7ffffff0;
-    tap_ok(rlk_pause_retry(&db->waiting, &tries) <= 64000,
+    tap_ok(rlk_pause_retry(&story.db->waiting, &tries) <= 64000,
            "after very many resendings pauses stay short");
     OWNED(db) rowlock_db *other = script_open(NULL);
     for (int i = 0; i < 100; i++) {
         int ours = 9, others = 9;
-        same += rlk_pause_retry(&db->waiting, &ours) == rlk_pause_retry(&other->waiting, &others);
+        same +=
+            rlk_pause_retry(&story.db->waiting, &ours) == rlk_pause_retry(&other->waiting, &others);
     }
     tap_ok(same < 10, "two handles do not pause alike");
 }
@@ -112,12 +96,12 @@ static void test_cancel_from_signal(bool unwakeable)
     struct sigaction action = {.sa_handler = on_alarm}, before;
     struct itimerval soon = {.it_value = {0, 60000}};
     begin_heard(unwakeable);
-    signalled = db;
+    signalled = story.db;
     sigaction(SIGALRM, &action, &before);
     setitimer(ITIMER_REAL, &soon, NULL);
-    tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_CANCELLED,
+    tap_is_int(wait_lock(story.lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_CANCELLED,
                "a signal handler's cancel ends the wait");
-    tap_ok(signalled == db, "cancelling leaves errno alone");
+    tap_ok(signalled == story.db, "cancelling leaves errno alone");
     sigaction(SIGALRM, &before, NULL);
 }
 
@@ -133,7 +117,8 @@ static void test_signal_alone(bool unwakeable)
     sigaction(SIGALRM, &action, &before);
     setitimer(ITIMER_REAL, &often, NULL);
     int64_t began = clock_ms();
-    tap_is_int(wait_lock(lock, TTL_MS, 100), ROWLOCK_TIMEOUT, "signals alone do not end a wait");
+    tap_is_int(wait_lock(story.lock, TTL_MS, 100), ROWLOCK_TIMEOUT,
+               "signals alone do not end a wait");
     tap_ok(clock_ms() - began >= 100, "nor shorten it");
     tap_ok(script_count(OP_ACQUIRE) <= (unwakeable ? 3 + 100 * 4 / 15 : 3),
            "nor make it look more often: %d looks", script_count(OP_ACQUIRE));
@@ -144,13 +129,13 @@ static void test_signal_alone(bool unwakeable)
 static void test_cancel_before(bool unwakeable)
 {
     begin_jumping(unwakeable);
-    rowlock_cancel(db);
-    tap_is_int(wait_lock(lock, TTL_MS, 0), ROWLOCK_BUSY, "a cancel does not touch a try");
+    rowlock_cancel(story.db);
+    tap_is_int(wait_lock(story.lock, TTL_MS, 0), ROWLOCK_BUSY, "a cancel does not touch a try");
     int64_t began_us = rlk_now_us();
-    tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_CANCELLED,
+    tap_is_int(wait_lock(story.lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_CANCELLED,
                "but the next wait, although it came before it");
     tap_is_int(rlk_now_us(), began_us, "which takes no time");
-    tap_is_int(wait_lock(lock, TTL_MS, 30), ROWLOCK_TIMEOUT, "and that one only");
+    tap_is_int(wait_lock(story.lock, TTL_MS, 30), ROWLOCK_TIMEOUT, "and that one only");
 }
 
 static void test_cancel_after(void)
@@ -158,14 +143,15 @@ static void test_cancel_after(void)
     begin_jumping(false);
     script_next(OP_ACQUIRE, ANSWER(.outcome = RLK_HELD));
     script_next(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
-    tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_OK, "a wait that ended well");
+    tap_is_int(wait_lock(story.lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_OK,
+               "a wait that ended well");
     for (int i = 0; i < 100000; i++)
-        rowlock_cancel(db);
-    tap_is_int(rowlock_release(lock), ROWLOCK_OK,
+        rowlock_cancel(story.db);
+    tap_is_int(rowlock_release(story.lock), ROWLOCK_OK,
                "a hundred thousand cancels after it do not block, and touch no release");
-    tap_is_int(wait_lock(lock, TTL_MS, 1000), ROWLOCK_CANCELLED, "but the next wait");
-    tap_is_int(error_code(db), ROWLOCK_CANCELLED, "and the handle says so");
-    tap_is_int(wait_lock(lock, TTL_MS, 30), ROWLOCK_TIMEOUT, "and that one only");
+    tap_is_int(wait_lock(story.lock, TTL_MS, 1000), ROWLOCK_CANCELLED, "but the next wait");
+    tap_is_int(error_code(story.db), ROWLOCK_CANCELLED, "and the handle says so");
+    tap_is_int(wait_lock(story.lock, TTL_MS, 30), ROWLOCK_TIMEOUT, "and that one only");
     rowlock_cancel(NULL);
 }
 
@@ -174,23 +160,24 @@ static enum script_op cancelled_at;
 static void cancel_now(enum script_op op)
 {
     if (op == cancelled_at)
-        rowlock_cancel(db);
+        rowlock_cancel(story.db);
 }
 
 static void test_cancel_before_free(void)
 {
     begin_jumping(false);
     script_always(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
-    rowlock_cancel(db);
+    rowlock_cancel(story.db);
     script_calls();
-    tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_CANCELLED,
+    tap_is_int(wait_lock(story.lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_CANCELLED,
                "a cancel ends the next wait even if the lock is free");
     tap_is_str(script_calls(), "", "nothing is sent for it");
-    tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_OK, "the wait after it is not");
-    rowlock_cancel(db);
-    tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_OK, "re-entry is no wait");
-    tap_is_int(rowlock_release(lock) + rowlock_release(lock), ROWLOCK_OK, "released");
-    tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_CANCELLED,
+    tap_is_int(wait_lock(story.lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_OK,
+               "the wait after it is not");
+    rowlock_cancel(story.db);
+    tap_is_int(wait_lock(story.lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_OK, "re-entry is no wait");
+    tap_is_int(rowlock_release(story.lock) + rowlock_release(story.lock), ROWLOCK_OK, "released");
+    tap_is_int(wait_lock(story.lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_CANCELLED,
                "and leaves the cancel to the next one");
 }
 
@@ -203,7 +190,7 @@ static void test_cancel_while_asking(void)
         script_hook(cancel_now);
         cancelled_at = ops[i];
         int64_t began_us = rlk_now_us();
-        tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_CANCELLED,
+        tap_is_int(wait_lock(story.lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_CANCELLED,
                    "a cancel while the database is asked (%d) ends the wait after the answer",
                    (int)ops[i]);
         tap_ok(script_count(OP_ACQUIRE) <= 2, "which is not asked for ever");
@@ -214,11 +201,11 @@ static void test_cancel_while_asking(void)
     script_hook(cancel_now);
     cancelled_at = OP_ACQUIRE;
     script_next(OP_ACQUIRE, ANSWER(.class = RLK_DONE));
-    tap_is_int(wait_lock(lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_OK,
+    tap_is_int(wait_lock(story.lock, TTL_MS, ROWLOCK_FOREVER), ROWLOCK_OK,
                "but a grant that came all the same is given");
     script_hook(NULL);
-    tap_is_int(rowlock_release(lock), ROWLOCK_OK, "and released");
-    tap_is_int(wait_lock(lock, TTL_MS, 30), ROWLOCK_TIMEOUT,
+    tap_is_int(rowlock_release(story.lock), ROWLOCK_OK, "and released");
+    tap_is_int(wait_lock(story.lock, TTL_MS, 30), ROWLOCK_TIMEOUT,
                "the cancel that came too late for it does not end the next wait");
 }
 
@@ -282,6 +269,6 @@ int main(void)
     test_cancel_before_free();
     test_cancel_while_asking();
     test_first_of_pool();
-    end();
+    story_end();
     return tap_done();
 }

@@ -11,6 +11,14 @@
 
 enum { FEW = 8, ODD = 3 };
 
+static const struct raw *raw;
+static const char *url;
+
+static int rows(void)
+{
+    return (int)db_int(raw, url, "SELECT count(*) FROM rowlock_locks WHERE name LIKE 'swarm%%'");
+}
+
 /* ---- together */
 
 static void goes_together(struct swarm *s, struct faultproxy *proxy, int (*act)(struct member *m),
@@ -27,23 +35,21 @@ static void goes_together(struct swarm *s, struct faultproxy *proxy, int (*act)(
     tap_ok(trips <= 2, "in one statement, and that of another plug: %d", trips);
 }
 
-static void together(const struct raw *raw, const char *url)
+static void together(void)
 {
     struct swarm s;
     OWNED(text) char *through = NULL;
     struct faultproxy *proxy = has_server(raw) ? faultproxy_start(url, &through) : NULL;
-    swarm_open_with(&s, raw, url, proxy ? through : url, 1, SWARM_MAX, 0, 0);
+    swarm_open_with(&s, raw, url, proxy ? through : url, 1, SWARM_MAX, 0);
     /* Each statement is prepared. */
     tap_is_int(swarm_act(&s, act_try, ROWLOCK_OK), SWARM_MAX, "many threads acquire");
     tap_is_int(swarm_act(&s, act_renew, ROWLOCK_OK), SWARM_MAX, "renew");
     tap_is_int(swarm_act(&s, act_release, ROWLOCK_OK), SWARM_MAX, "and release");
     goes_together(&s, proxy, act_try, "acquire");
-    tap_is_int(db_int(raw, url, "SELECT count(*) FROM rowlock_locks WHERE name LIKE 'swarm%%'"),
-               SWARM_MAX, "each has a row");
+    tap_is_int(rows(), SWARM_MAX, "each has a row");
     goes_together(&s, proxy, act_renew, "renew");
     goes_together(&s, proxy, act_release, "release");
-    tap_is_int(db_int(raw, url, "SELECT count(*) FROM rowlock_locks WHERE name LIKE 'swarm%%'"), 0,
-               "no row is left");
+    tap_is_int(rows(), 0, "no row is left");
     swarm_close(&s);
     if (proxy)
         faultproxy_stop(proxy);
@@ -60,8 +66,8 @@ static void lock_row(const struct swarm *s, void *session, const char *table)
             slot);
 }
 
-static void one_is_in_the_way(const struct raw *raw, const char *url, const char *what,
-                              const char *table, int (*act)(struct member *m), int want)
+static void one_is_in_the_way(const char *what, const char *table, int (*act)(struct member *m),
+                              int want)
 {
     CLOSED_BY(swarm_close) struct swarm s;
     bool tries = act == act_try;
@@ -102,7 +108,7 @@ static int act_count(struct member *m)
     return rowlock_acquire(m->lock, OPTIONS(acquire, .permits = m->number == ODD ? 5 : 3));
 }
 
-static void one_of_another_kind(const struct raw *raw, const char *url)
+static void one_of_another_kind(void)
 {
     CLOSED_BY(swarm_close) struct swarm s;
     swarm_open(&s, raw, url, 1, FEW);
@@ -114,7 +120,7 @@ static void one_of_another_kind(const struct raw *raw, const char *url)
     tap_is_int(s.member[ODD].result, ROWLOCK_MISMATCH, "one alone is a MISMATCH");
 }
 
-static void refuse_one(const struct raw *raw, const char *url)
+static void refuse_one(void)
 {
     if (strcmp(raw->name, "postgres") == 0) {
         db_exec(raw, url,
@@ -137,12 +143,12 @@ static void refuse_one(const struct raw *raw, const char *url)
     }
 }
 
-static void one_is_refused(const struct raw *raw, const char *url)
+static void one_is_refused(void)
 {
     bool postgres = strcmp(raw->name, "postgres") == 0;
     CLOSED_BY(swarm_close) struct swarm s;
     swarm_open(&s, raw, url, 1, FEW);
-    refuse_one(raw, url);
+    refuse_one();
     tap_is_int(swarm_act(&s, act_try, ROWLOCK_OK), FEW - 1, "of many tries");
     tap_ok(s.member[ODD].result < 0 && s.member[ODD].result != ROWLOCK_EUNCERTAIN,
            "one alone is refused by the server: %s", why(s.member[ODD].db));
@@ -151,13 +157,12 @@ static void one_is_refused(const struct raw *raw, const char *url)
         db_exec(raw, url, "DROP FUNCTION no_swarm");
 }
 
-static void one_is_late(const struct raw *raw, const char *url)
+static void one_is_late(void)
 {
     CLOSED_BY(swarm_close) struct swarm s;
     swarm_open(&s, raw, url, 1, FEW);
     struct member *odd = &s.member[ODD];
-    rowlock_lock_close(odd->lock);
-    rowlock_db_close(odd->db);
+    member_close(odd);
     odd->db = must_join(s.pool, 200, -1);
     odd->lock = must_lock(odd->db, "swarm late");
     swarm_plug(&s);
@@ -167,8 +172,7 @@ static void one_is_late(const struct raw *raw, const char *url)
     swarm_pull(&s);
     tap_is_int(swarm_join(&s, ROWLOCK_OK), FEW - 1, "of many that stand in line");
     tap_is_int(odd->result, ROWLOCK_ECONN, "one leaves it at its own time limit");
-    tap_is_int(db_int(raw, url, "SELECT count(*) FROM rowlock_locks WHERE name = 'swarm late'"), 0,
-               "and its step is not sent");
+    tap_is_int(rows(), FEW - 1, "and its step is not sent");
 }
 
 /* ---- no order of names is a deadlock */
@@ -216,7 +220,7 @@ static int cross(void *argument)
     return 0;
 }
 
-static long long deadlocks(const struct raw *raw, const char *url)
+static long long deadlocks(void)
 {
     if (strcmp(raw->name, "postgres") == 0)
         return db_int(raw, url, "SELECT sum(deadlocks) FROM pg_stat_database");
@@ -225,16 +229,15 @@ static long long deadlocks(const struct raw *raw, const char *url)
                   "'lock_deadlocks'");
 }
 
-static void crossing(const struct raw *raw, const char *url)
+static void crossing(void)
 {
     static struct crosser c[CROSSERS];
-    long long before = has_server(raw) ? deadlocks(raw, url) : 0;
+    long long before = has_server(raw) ? deadlocks() : 0;
     rowlock_pool *pool[2] = {must_pool(url, 2, NULL), must_pool(url, 2, NULL)};
     int odd = 0;
     for (int i = 0; i < CROSSERS; i++) {
-        c[i] = (struct crosser){.backward = i % 2, .times = CROSSINGS};
-        if (getenv("ROWLOCK_TEST_LONG"))
-            c[i].times *= 10;
+        c[i] = (struct crosser){.backward = i % 2};
+        c[i].times = getenv("ROWLOCK_TEST_LONG") ? 10 * CROSSINGS : CROSSINGS;
         c[i].db = i % 8 == 7 ? must_open(url) : must_join(pool[i / 2 % 2], 0, 0);
         for (int k = 0; k < CROSSED; k++)
             c[i].lock[k] = must_lock(c[i].db, (const char[]){'c', (char)('0' + k), '\0'});
@@ -254,7 +257,7 @@ static void crossing(const struct raw *raw, const char *url)
     rowlock_pool_close(pool[1]);
     /* PostgreSQL's sessions tell their counts at their end. */
     if (has_server(raw))
-        tap_is_int(deadlocks(raw, url) - before, 0, "and the server counts no deadlock");
+        tap_is_int(deadlocks() - before, 0, "and the server counts no deadlock");
 }
 
 /* ---- the end of handles and pools */
@@ -272,7 +275,7 @@ static int in_a_child(void *argument)
     return bad;
 }
 
-static void forked(const struct raw *raw, const char *url)
+static void forked(void)
 {
     CLOSED_BY(swarm_close) struct swarm s;
     swarm_open(&s, raw, url, 1, FEW);
@@ -288,7 +291,7 @@ static void forked(const struct raw *raw, const char *url)
     tap_is_int(swarm_act(&s, act_release, ROWLOCK_OK), FEW, "with all it holds");
 }
 
-static void closed_first(const struct raw *raw, const char *url)
+static void closed_first(void)
 {
     struct swarm s;
     rowlock_db *db = NULL;
@@ -304,8 +307,7 @@ static void closed_first(const struct raw *raw, const char *url)
     tap_is_int(swarm_act(&s, act_release, ROWLOCK_OK), FEW, "and others begin");
     s.pool = NULL;
     swarm_close(&s);
-    tap_is_int(db_int(raw, url, "SELECT count(*) FROM rowlock_locks WHERE name LIKE 'swarm%%'"), 0,
-               "the last handle ends it");
+    tap_is_int(rows(), 0, "the last handle ends it");
     rowlock_pool_close(must_pool(url, 3, NULL));
 }
 
@@ -323,34 +325,9 @@ static int wait_long(void *argument)
     return wait_lock(argument, SWARM_TTL_MS, ROWLOCK_FOREVER);
 }
 
-static bool has_ticket(const struct raw *raw, const char *url)
+static bool has_ticket(void)
 {
     return db_int(raw, url, "SELECT count(*) FROM rowlock_waiters WHERE name = 'x'") > 0;
-}
-
-static void cancelled(const struct raw *raw, const char *url)
-{
-    OWNED(pool) rowlock_pool *pool = must_pool(url, 2, NULL);
-    OWNED(db) rowlock_db *holder = must_join(pool, 0, 0), *waiter = must_join(pool, 0, 0);
-    OWNED(lock) rowlock_lock *held = must_lock(holder, "x"), *wanted = must_lock(waiter, "x");
-    is_result(holder, try_lock(held, SWARM_TTL_MS), ROWLOCK_OK, "a lock is held");
-    for (int by_signal = 0; by_signal < 2; by_signal++) {
-        struct helper *thread = helper_start(wait_long, wanted);
-        until(EVENTUALLY(has_ticket(raw, url)), "it waits");
-        to_cancel = waiter;
-        signal(SIGUSR1, cancel);
-        if (by_signal)
-            raise(SIGUSR1);
-        else
-            rowlock_cancel(waiter);
-        is_result(waiter, helper_join(thread), ROWLOCK_CANCELLED, "a wait is cancelled by %s",
-                  by_signal ? "a signal handler" : "another thread");
-        tap_ok(!has_ticket(raw, url), "and leaves no ticket");
-    }
-    struct helper *thread = helper_start(wait_long, wanted);
-    until(EVENTUALLY(has_ticket(raw, url)), "it waits");
-    is_result(holder, rowlock_release(held), ROWLOCK_OK, "released");
-    is_result(waiter, helper_join(thread), ROWLOCK_OK, "another handle of the pool is granted it");
 }
 
 static bool step(rowlock_lock *wanted, int timeout_ms)
@@ -372,24 +349,38 @@ static bool rests(rowlock_pool *pool, rowlock_lock *wanted)
     return rests;
 }
 
-/* No waiter polls meanwhile. */
-static void woken(const char *url)
+static void waits(void)
 {
     OWNED(pool) rowlock_pool *pool = must_pool(url, 2, NULL);
     OWNED(db) rowlock_db *holder = must_join(pool, 0, 0), *waiter = must_join(pool, 0, 0);
     OWNED(lock) rowlock_lock *held = must_lock(holder, "x"), *wanted = must_lock(waiter, "x");
     rowlock_acquire_options how =
         *OPTIONS(acquire, .wait_ms = ROWLOCK_FOREVER, .ticket_ms = SWARM_TTL_MS);
-    set_polls(ONLY_WAKEUPS);
     is_result(holder, try_lock(held, SWARM_TTL_MS), ROWLOCK_OK, "a lock is held");
+    for (int by_signal = 0; by_signal < 2; by_signal++) {
+        struct helper *thread = helper_start(wait_long, wanted);
+        until(EVENTUALLY(has_ticket()), "it waits");
+        to_cancel = waiter;
+        signal(SIGUSR1, cancel);
+        if (by_signal)
+            raise(SIGUSR1);
+        else
+            rowlock_cancel(waiter);
+        is_result(waiter, helper_join(thread), ROWLOCK_CANCELLED, "a wait is cancelled by %s",
+                  by_signal ? "a signal handler" : "another thread");
+        tap_ok(!has_ticket(), "and leaves no ticket");
+    }
+    /* No waiter polls from here on. */
+    set_polls(ONLY_WAKEUPS);
     is_result(waiter, rowlock_acquire_start(wanted, &how), ROWLOCK_OK, "another waits for it");
     until(EVENTUALLY(rests(pool, wanted)), "it waits");
     is_result(holder, rowlock_release(held), ROWLOCK_OK, "released");
     tap_ok(EVENTUALLY(step(wanted, 1000)), "a release through the same pool wakes it");
+    tap_ok(rowlock_lock_token(wanted) > 0, "and it is granted the lock");
     set_polls(0);
 }
 
-static void kept(const struct raw *raw, const char *url)
+static void kept(void)
 {
     static const char renewals[] =
         "SELECT coalesce(max(renewals), 0) FROM rowlock_locks WHERE name = 'kept'";
@@ -432,7 +423,7 @@ static int while_another(void *context, const rowlock_attempt *attempt)
     return ROWLOCK_OK;
 }
 
-static void transactions(const struct raw *raw, const char *url)
+static void transactions(void)
 {
     struct attempts a = {.pool = must_pool(url, 1, NULL)};
     rowlock_db *db = must_join(a.pool, 0, 0);
@@ -441,8 +432,7 @@ static void transactions(const struct raw *raw, const char *url)
     rowlock_lock *both[] = {must_lock(db, "one of two"), must_lock(db, "the other")};
     is_result(db, rowlock_acquire_all(both, 2, NULL, NULL), ROWLOCK_OK,
               "but two locks together need no other");
-    rowlock_lock_close(both[0]);
-    rowlock_lock_close(both[1]);
+    close_locks(both[0], both[1]);
     rowlock_db_close(db);
     rowlock_pool_close(a.pool);
     a.pool = must_pool(url, 2, NULL);
@@ -466,7 +456,7 @@ static void transactions(const struct raw *raw, const char *url)
 
 /* ---- the tables come later */
 
-static void installed_later(const struct raw *raw, const char *url)
+static void installed_later(void)
 {
     OWNED(pool) rowlock_pool *pool = must_pool(url, 2, "later_");
     OWNED(db) rowlock_db *db = must_join(pool, 0, 0), *other = must_join(pool, 0, 0);
@@ -477,29 +467,30 @@ static void installed_later(const struct raw *raw, const char *url)
     is_result(other, try_lock(others, SWARM_TTL_MS), ROWLOCK_BUSY, "which another handle sees");
 }
 
-static int run(const struct raw *raw, const char *url)
+static int run(const struct raw *this, const char *given)
 {
+    raw = this;
+    url = given;
     must_install(url);
-    together(raw, url);
+    together();
     if (has_server(raw)) {
-        one_is_in_the_way(raw, url, "the row of one is locked, and it releases", "rowlock_locks",
-                          act_release, ROWLOCK_OK);
-        one_is_in_the_way(raw, url, "the row of one is locked, and it renews", "rowlock_locks",
-                          act_renew, ROWLOCK_OK);
-        one_is_in_the_way(raw, url, "the token row of one is locked", "rowlock_tokens", act_try,
+        one_is_in_the_way("the row of one is locked, and it releases", "rowlock_locks", act_release,
+                          ROWLOCK_OK);
+        one_is_in_the_way("the row of one is locked, and it renews", "rowlock_locks", act_renew,
+                          ROWLOCK_OK);
+        one_is_in_the_way("the token row of one is locked", "rowlock_tokens", act_try,
                           ROWLOCK_BUSY);
     }
-    one_of_another_kind(raw, url);
-    one_is_refused(raw, url);
-    one_is_late(raw, url);
-    crossing(raw, url);
-    forked(raw, url);
-    closed_first(raw, url);
-    cancelled(raw, url);
-    woken(url);
-    kept(raw, url);
-    transactions(raw, url);
-    installed_later(raw, url);
+    one_of_another_kind();
+    one_is_refused();
+    one_is_late();
+    crossing();
+    forked();
+    closed_first();
+    waits();
+    kept();
+    transactions();
+    installed_later();
     return tap_done();
 }
 

@@ -32,9 +32,8 @@ static bool is_fine(struct feast *f, const char *what, int result)
 /* What has failed once is done again. */
 static bool opens(struct feast *f, struct member *m, int number)
 {
-    char name[20];
     rowlock_db_options options = *OPTIONS(db, .pool = f->pool);
-    snprintf(name, sizeof name, "feast %d", number);
+    const char *name = textf("feast %d", number);
     if (!is_fine(f, "open a handle", rowlock_db_open(NULL, &options, &m->db, NULL)) && !m->db &&
         !is_fine(f, "open it again", rowlock_db_open(NULL, &options, &m->db, NULL)))
         return false;
@@ -107,10 +106,8 @@ static void feast(struct feast *f)
         all_do(f, act_meet_holder, "meet a holder together");
         does(f, &f->guest[0], act_wait_briefly, "wait");
     }
-    for (int i = 0; i < GUESTS; i++) {
-        rowlock_lock_close(f->guest[i].lock);
-        rowlock_db_close(f->guest[i].db);
-    }
+    for (int i = 0; i < GUESTS; i++)
+        member_close(&f->guest[i]);
     rowlock_pool_close(f->pool);
 }
 

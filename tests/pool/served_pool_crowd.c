@@ -33,9 +33,7 @@ struct waiter {
 
 static rowlock_lock *open_lock(rowlock_db *db, int number)
 {
-    char name[20];
-    snprintf(name, sizeof name, "crowd %04d", number);
-    return must_lock(db, name);
+    return must_lock(db, textf("crowd %04d", number));
 }
 
 static void *wait_in_vain(void *context)

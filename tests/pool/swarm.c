@@ -43,21 +43,15 @@ void until(bool so, const char *what)
 
 static void join(struct swarm *s, struct member *m, int number)
 {
-    char name[20];
-    snprintf(name, sizeof name, number < 0 ? "plug" : "swarm %02d", number);
     *m = (struct member){.swarm = s, .number = number};
-    m->db = number < 0 ? must_join(s->pool, 0, 0)
-                       : must_join(s->pool, s->statement_timeout_ms, s->reconnect_ms);
-    m->lock = must_lock(m->db, name);
+    m->db = must_join(s->pool, 0, number < 0 ? 0 : s->reconnect_ms);
+    m->lock = must_lock(m->db, number < 0 ? "plug" : textf("swarm %02d", number));
 }
 
 void swarm_open_with(struct swarm *s, const struct raw *raw, const char *url, const char *through,
-                     int connections, int count, int64_t statement_timeout_ms, int64_t reconnect_ms)
+                     int connections, int count, int64_t reconnect_ms)
 {
-    *s = (struct swarm){.raw = raw,
-                        .count = count,
-                        .statement_timeout_ms = statement_timeout_ms,
-                        .reconnect_ms = reconnect_ms};
+    *s = (struct swarm){.raw = raw, .count = count, .reconnect_ms = reconnect_ms};
     s->pool = must_pool(through, connections, NULL);
     s->session = raw->open(url);
     join(s, &s->plug, -1);
@@ -74,15 +68,19 @@ void swarm_open_with(struct swarm *s, const struct raw *raw, const char *url, co
 
 void swarm_open(struct swarm *s, const struct raw *raw, const char *url, int connections, int count)
 {
-    swarm_open_with(s, raw, url, url, connections, count, 0, 0);
+    swarm_open_with(s, raw, url, url, connections, count, 0);
+}
+
+void member_close(struct member *m)
+{
+    rowlock_lock_close(m->lock);
+    rowlock_db_close(m->db);
 }
 
 void swarm_close_members(struct swarm *s)
 {
-    for (int i = 0; i < s->count; i++) {
-        rowlock_lock_close(s->member[i].lock);
-        rowlock_db_close(s->member[i].db);
-    }
+    for (int i = 0; i < s->count; i++)
+        member_close(&s->member[i]);
     s->count = 0;
 }
 
@@ -90,8 +88,7 @@ void swarm_close(struct swarm *s)
 {
     s->raw->close(s->session);
     swarm_close_members(s);
-    rowlock_lock_close(s->plug.lock);
-    rowlock_db_close(s->plug.db);
+    member_close(&s->plug);
     rowlock_pool_close(s->pool);
 }
 
@@ -184,6 +181,12 @@ int swarm_join(struct swarm *s, int want)
                      m->result < 0 ? why(m->db) : rowlock_result_name(m->result));
     }
     return as_wanted;
+}
+
+int swarm_run(struct swarm *s, int (*act)(struct member *m), int want)
+{
+    swarm_start(s, act);
+    return swarm_join(s, want);
 }
 
 int swarm_act(struct swarm *s, int (*act)(struct member *m), int want)

@@ -27,7 +27,7 @@ struct swarm {
     const struct raw *raw;
     rowlock_pool *pool;
     int count;
-    int64_t statement_timeout_ms, reconnect_ms;
+    int64_t reconnect_ms;
     struct member member[SWARM_MAX];
     /* It waits for a row that the session has locked. */
     struct member plug;
@@ -46,10 +46,9 @@ void until(bool so, const char *what);
 /* Each handle has looked at the tables, and each name has been granted before. */
 void swarm_open(struct swarm *s, const struct raw *raw, const char *url, int connections,
                 int count);
-/* through: the URL of the pool. The handles have these limits, as for must_join(). */
+/* through: the URL of the pool. reconnect_ms as for must_join(). */
 void swarm_open_with(struct swarm *s, const struct raw *raw, const char *url, const char *through,
-                     int connections, int count, int64_t statement_timeout_ms,
-                     int64_t reconnect_ms);
+                     int connections, int count, int64_t reconnect_ms);
 /* swarm_close_members leaves the plug and the pool. */
 void swarm_close_members(struct swarm *s);
 void swarm_close(struct swarm *s);
@@ -62,11 +61,13 @@ int pool_in_line(rowlock_pool *pool);
 /* Returns when so many are. */
 void swarm_stand(struct swarm *s, int count);
 
+void member_close(struct member *m);
 void member_start(struct member *m, int (*act)(struct member *m));
 void swarm_start(struct swarm *s, int (*act)(struct member *m));
-/* How many of the members that were started have this result. */
+/* How many of the members that were started have this result. swarm_run: starts them first. */
 int swarm_join(struct swarm *s, int want);
-/* All of that with a plug, so that all steps go together. */
+int swarm_run(struct swarm *s, int (*act)(struct member *m), int want);
+/* The same with a plug, so that all steps go together. */
 int swarm_act(struct swarm *s, int (*act)(struct member *m), int want);
 
 int act_try(struct member *m);
