@@ -10,7 +10,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-enum { HELD_MS = 400, QUIET_MS = 100, TICK_MS = 5, PATIENCE_MS = 30000 };
+enum { HELD_MS = 400, QUIET_MS = 100, TICK_MS = 5, FAREWELLS = 30, PATIENCE_MS = 30000 };
 
 /* ---- the server: a thread for each connection */
 
@@ -198,6 +198,21 @@ static void test_disarming(void)
     close(fd);
 }
 
+/* The farewell of a connection may lie unread when a fault is armed. It is none of its requests. */
+static void test_farewell(void)
+{
+    int counted = 0;
+    for (int i = 0; i < FAREWELLS; i++) {
+        int leaving = must_connect(), staying = must_connect();
+        say(leaving, ".bye");
+        close(leaving);
+        faultproxy_arm(proxy, 1, scenes[1].fault);
+        counted += goes_on(staying, "next");
+        close(staying);
+    }
+    tap_is_int(counted, 0, "a farewell before a fault is armed is not the request it strikes");
+}
+
 /* ---- without a fault, and all connections */
 
 static void test_round_trips(void)
@@ -262,6 +277,7 @@ int main(void)
         test_fault(&scenes[i]);
     test_orphan();
     test_disarming();
+    test_farewell();
     test_round_trips();
     test_all();
     faultproxy_stop(proxy);

@@ -19,7 +19,7 @@ enum {
     SILENCE_US = 50000
 };
 
-enum order { STOP = 1, CUT = 2, REFUSE = 4, ACCEPT = 8, BLACKHOLE = 16, HEAL = 32 };
+enum order { STOP = 1, CUT = 2, REFUSE = 4, ACCEPT = 8, BLACKHOLE = 16, HEAL = 32, HEAR = 64 };
 
 struct chunk {
     struct chunk *next;
@@ -473,14 +473,28 @@ static void heal_all(struct faultproxy *proxy)
         link->black = false;
 }
 
+/* What was sent before the order counts as before it, though the proxy has not read it yet. */
+static unsigned take_orders(struct faultproxy *proxy)
+{
+    pthread_mutex_lock(&proxy->guard);
+    unsigned orders = proxy->orders;
+    pthread_mutex_unlock(&proxy->guard);
+    if (orders) {
+        watch_links(proxy, 0);
+        wait_for_events(proxy, 0, 0);
+        serve_links(proxy);
+    }
+    return orders;
+}
+
 /* false: the proxy stops. */
 static bool obey(struct faultproxy *proxy)
 {
     uint64_t wakes;
     if (proxy->fds[0].revents && read(proxy->wakeup, &wakes, sizeof wakes) < 0 && errno != EAGAIN)
         abort();
+    unsigned orders = take_orders(proxy);
     pthread_mutex_lock(&proxy->guard);
-    unsigned orders = proxy->orders;
     if (orders & CUT)
         remove_links(proxy, is_any);
     if (orders & REFUSE)
@@ -491,7 +505,7 @@ static bool obey(struct faultproxy *proxy)
         swallow_all(proxy);
     if (orders & HEAL)
         heal_all(proxy);
-    proxy->orders = 0;
+    proxy->orders &= ~orders;
     pthread_cond_broadcast(&proxy->obeyed);
     pthread_mutex_unlock(&proxy->guard);
     return !(orders & STOP);
@@ -609,6 +623,7 @@ int faultproxy_round_trips(struct faultproxy *proxy)
 
 void faultproxy_arm(struct faultproxy *proxy, int nth, struct fault fault)
 {
+    give(proxy, HEAR);
     pthread_mutex_lock(&proxy->guard);
     proxy->requests_left = nth;
     proxy->fault = fault;
