@@ -73,6 +73,12 @@ static bool was_slow(struct loss *l, int64_t begin_ms)
            faultproxy_slowest_us(l->proxy) > loss_deadline_ms(l) * 1000 / 4;
 }
 
+/* Requests that are sent again count, too. */
+static bool has_counted(const struct loss *l)
+{
+    return l->requests >= 1 && l->requests < REQUESTS_MAX;
+}
+
 static bool lose(struct loss *l, const struct job *job)
 {
     l->patience = 1;
@@ -86,9 +92,11 @@ static bool lose(struct loss *l, const struct job *job)
         bool fired = l->fired;
         if (l->nth == 1)
             loss_ok(l, fired, "that came to pass");
+        if (l->nth == 0)
+            loss_ok(l, has_counted(l), "it makes requests, %d in all", l->requests);
         loss_pass(l);
         faultproxy_cut(l->proxy);
-        if (tries == TRIES || !tap_held_failed() || !was_slow(l, begin_ms)) {
+        if (tries == TRIES || !tap_held_failed() || (has_counted(l) && !was_slow(l, begin_ms))) {
             tap_keep();
             return fired;
         }
@@ -122,12 +130,7 @@ static void do_job(struct loss *l, struct job *job)
     l->nth = job->nth;
     while (!do_case(l, job) && l->nth > 1)
         l->nth--;
-    for (int tries = 1; tries < TRIES && job->nth == 0 && l->requests == 0; tries++)
-        do_case(l, job);
     job->requests = l->requests;
-    if (job->nth == 0)
-        loss_ok(l, l->requests >= 1 && l->requests < REQUESTS_MAX, "it makes requests, %d in all",
-                l->requests);
 }
 
 /* What cuts show on a new connection is enough for most. When a call has reconnected, the old session has
