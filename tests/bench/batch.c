@@ -82,12 +82,15 @@ static void close_batch(void *session)
 
 /* ---- steps */
 
-static void send_ours(struct batch *b, int (*send)(rowlock_table *, rowlock_change *, size_t,
+static void send_rows(struct batch *b, int (*ours)(rowlock_table *, rowlock_change *, size_t,
                                                    const rowlock_change_options *))
 {
     rowlock_value keys[BATCH_ROWS], values[BATCH_ROWS][2];
     rowlock_change changes[BATCH_ROWS];
-    rowlock_error err = ROWLOCK_ERROR_INIT;
+    if (b->way) {
+        hand_run(b->hand, b->way);
+        return;
+    }
     for (int i = 0; i < BATCH_ROWS; i++) {
         keys[i] = rowlock_int(b->rows.id[i]);
         values[i][0] = rowlock_int(b->rows.amount[i]);
@@ -95,30 +98,22 @@ static void send_ours(struct batch *b, int (*send)(rowlock_table *, rowlock_chan
         changes[i] =
             (rowlock_change){.key = &keys[i], .values = values[i], .version = b->rows.version[i]};
     }
-    if (send(b->table, changes, BATCH_ROWS, NULL) == ROWLOCK_OK)
+    if (ours(b->table, changes, BATCH_ROWS, NULL) == ROWLOCK_OK)
         return;
-    err = *rowlock_db_error(b->db);
-    die("%s: %s", err.action, err.text);
+    const rowlock_error *err = rowlock_db_error(b->db);
+    die("%s: %s", err->action, err->text);
 }
 
 static void update(void *session)
 {
-    struct batch *b = session;
-    fill(b);
-    if (b->way)
-        hand_run(b->hand, b->way);
-    else
-        send_ours(b, rowlock_update);
+    fill(session);
+    send_rows(session, rowlock_update);
 }
 
 static void insert(void *session)
 {
-    struct batch *b = session;
-    fill_new(b);
-    if (b->way)
-        hand_run(b->hand, b->way);
-    else
-        send_ours(b, rowlock_insert);
+    fill_new(session);
+    send_rows(session, rowlock_insert);
 }
 
 /* ---- all of them */

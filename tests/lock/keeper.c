@@ -342,26 +342,6 @@ static int silent_network(void *argument)
     return 0;
 }
 
-/* A renewal that reaches the server after the release does not make the lock stand again. */
-static int late_renewal(void *argument)
-{
-    const struct contract *c = argument;
-    OWNED(text) char *through = NULL;
-    OWNED(proxy) struct faultproxy *proxy = faultproxy_start(c->url, &through);
-    CLOSED_BY(end_keeping) struct kept k;
-    keep_one(&k, c, "late", through);
-    OWNED(lock) rowlock_lock *other = must_lock(k.db, "beside the late one");
-    is_result(k.db, keep(other, k.keeper, &k.told), ROWLOCK_OK, "and another");
-    faultproxy_arm(proxy, 1, (struct fault){FAULT_DELAY, ON_REQUEST, LEASE_MS / 20});
-    tap_ok(EVENTUALLY(faultproxy_fired(proxy)), "its renewal is on the way");
-    is_result(k.db, rowlock_release(k.lock), ROWLOCK_OK, "it is released");
-    tap_ok(renewed_beyond(c, other, 0), "the renewal arrives");
-    tap_is_int(rows_of(c, "late"), 0, "and what was released stays so");
-    tap_is_int(rowlock_lock_state(k.lock), ROWLOCK_STATE_NONE, "nothing is held");
-    tap_is_int(k.told.lost, 0, "and no loss was told");
-    return 0;
-}
-
 /* ---- another installation */
 
 static int elsewhere(void *argument)
@@ -384,15 +364,14 @@ static int elsewhere(void *argument)
     return 0;
 }
 
-/* The last three need a server. */
-static int (*const scenes[])(void *contract) = {stays_ours,     several_handles, busy_threads,
-                                                broken,         elsewhere,       locked_by_others,
-                                                silent_network, late_renewal};
+/* The last two need a server. */
+static int (*const scenes[])(void *contract) = {stays_ours, several_handles,  busy_threads,  broken,
+                                                elsewhere,  locked_by_others, silent_network};
 
 void contract_keeper(const struct contract *c)
 {
     struct helper *helpers[COUNT(scenes)];
-    int count = c->has_server ? COUNT(scenes) : COUNT(scenes) - 3;
+    int count = c->has_server ? COUNT(scenes) : COUNT(scenes) - 2;
     OWNED(keeper) rowlock_keeper *killed = c->has_server ? open_killed(c) : NULL;
     for (int i = 0; i < count; i++)
         helpers[i] = helper_start(scenes[i], (void *)c);

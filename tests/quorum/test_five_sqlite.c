@@ -2,6 +2,7 @@
  *
  * A quorum of five files. A file that is elsewhere is a member that is away. */
 #include "contract.h"
+#include "each.h"
 
 enum { FIVE = 5, TTL_MS = 60000 };
 
@@ -246,11 +247,8 @@ static void test_starts(void)
     back(4);
 }
 
-int main(void)
+static int run(const struct raw *raw, const char *url)
 {
-    const char *url = getenv(raw_sqlite.url_env);
-    if (!url || !*url)
-        return tap_skip_all("ROWLOCK_TEST_SQLITE_URL is not set");
     for (int i = 0; i < FIVE; i++) {
         snprintf(urls[i], sizeof urls[i], "%s.five%d", url, i + 1);
         snprintf(paths[i], sizeof paths[i], "%s.five%d", url + strlen("sqlite:"), i + 1);
@@ -268,3 +266,5 @@ int main(void)
     test_starts();
     return tap_done();
 }
+
+EACH_MAIN(run)

@@ -3,6 +3,7 @@
  * What an open of a quorum refuses, with a message, and what one unfit member of three costs:
  * nothing. */
 #include "contract.h"
+#include "each.h"
 
 static char first[300], second[300], third[300], bare[300], missing[300];
 
@@ -203,12 +204,9 @@ static void test_names(void)
     tap_is_int((long long)stats.granted, 5, "one grant for each lock, not for each member");
 }
 
-int main(void)
+static int run(const struct raw *raw, const char *url)
 {
-    const char *url = getenv(raw_sqlite.url_env);
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    if (!url || !*url)
-        return tap_skip_all("ROWLOCK_TEST_SQLITE_URL is not set");
     snprintf(first, sizeof first, "%s.first", url);
     snprintf(second, sizeof second, "%s.second", url);
     snprintf(third, sizeof third, "%s.third", url);
@@ -229,3 +227,5 @@ int main(void)
     test_names();
     return tap_done();
 }
+
+EACH_MAIN(run)
