@@ -32,7 +32,7 @@
  *
  * WORDS
  *
- *   owner    who holds a lock or asks for it: a text. By default 128 random bits for each handle.
+ *   owner    who holds a lock or asks for it: a text. By default 128 random bits.
  *   grant    one successful acquire. Its row has the owner, a token and the end of its lease.
  *   lease    how long a grant lasts unless it is renewed, by the database's clock. When it is over,
  *            another client may take the lock.
@@ -226,7 +226,7 @@ typedef struct rowlock_pool rowlock_pool;
 typedef struct rowlock_db_options {
     size_t size;
     /* The owner of the locks of this connection, 1-255 bytes of UTF-8. NULL: 128 random bits for
-     * each rowlock_lock.
+     * each rowlock_lock, and others if an earlier request of it may still arrive.
      * Choose a name if a restarted process is to get its own lock back: an acquire with the same
      * owner takes the lock over at once, with a new token. The older handle then finds LOST. */
     const char *owner;
@@ -626,7 +626,8 @@ ROWLOCK_API int rowlock_lock_state_fd(rowlock_lock *lock);
  * long you may work is rowlock_lock_remaining_ms(). */
 ROWLOCK_API int64_t rowlock_lock_expires_us(const rowlock_lock *lock);
 
-/* Both texts belong to the handle and stay until it is closed. */
+/* Both texts belong to the handle. The name stays until it is closed. An owner of random bits may
+ * change with each acquire that is no re-entry. */
 ROWLOCK_API const char *rowlock_lock_name(const rowlock_lock *lock);
 ROWLOCK_API const char *rowlock_lock_owner(const rowlock_lock *lock);
 

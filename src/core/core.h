@@ -168,6 +168,8 @@ struct rlk_ask {
     bool contended;
     /* An earlier attempt may have been carried out. */
     bool was_uncertain;
+    /* It was answered, and a part of it may arrive later all the same. */
+    bool may_arrive;
     /* The local clock just before the last attempt. */
     int64_t sent_us;
     /* While the server is away: an attempt ends then. 0: it is not away. */

@@ -254,7 +254,6 @@ int rlk_entry_join(rowlock_lock *lock, const rowlock_acquire_options *options,
         entry->keeper = k;
         entry->lock = lock;
         memcpy(entry->name, lock->name, sizeof entry->name);
-        memcpy(entry->owner, lock->owner, sizeof entry->owner);
         rlk_lock(&k->mutex);
         link_entry(&entry->next, k->keeping.entries);
         link_entry(&k->keeping.entries, entry);
@@ -276,6 +275,7 @@ static void wake(rowlock_keeper *k, int64_t due_us)
 /* Call it with the mutex locked. */
 static void activate(rowlock_lock *lock)
 {
+    memcpy(lock->entry->owner, lock->owner, sizeof lock->owner);
     int64_t awake_us = rlk_keeping_begin(lock->entry, rlk_now_us(), &lock->db->waiting);
     rlk_deadline_arm(&lock->deadline);
     wake(lock->entry->keeper, awake_us);

@@ -45,6 +45,7 @@ static int new_lock(rowlock_db *db, const char *name, const char *owner, rowlock
     memcpy(lock->name, name, strlen(name) + 1);
     if (owner) {
         memcpy(lock->owner, owner, strlen(owner) + 1);
+        lock->named = true;
     } else if (rlk_random_owner(lock->owner) != 0) {
         rlk_free(lock);
         return rlk_fail(db, ROWLOCK_ESERVER, "the system gives no random numbers");

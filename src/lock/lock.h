@@ -46,6 +46,11 @@ struct rowlock_lock {
     struct rlk_ticket ticket;
     /* The outcome of the request is unknown. The next acquire sends the same number. */
     bool request_open;
+    /* The owner is a text of the caller's. */
+    bool named;
+    /* An earlier request may arrive at any time. As one of our owner, it would replace our grant.
+     * So the next request has a new owner, unless that is `named`. */
+    bool straying;
     /* An earlier release of this grant may have been carried out, or was a part of the caller's
      * transaction. */
     bool release_open;

@@ -16,8 +16,12 @@ enum {
 struct rlk_request rlk_request_of(rowlock_lock *lock, const rowlock_acquire_options *options)
 {
     rowlock_db *db = lock->db;
-    if (!lock->request_open)
+    if (!lock->request_open) {
         lock->request = rlk_next_number(db);
+        /* If there are no random numbers now, the next request tries again. */
+        if (lock->straying && rlk_random_owner(lock->owner) == 0)
+            lock->straying = false;
+    }
     lock->request_us = options->ttl_ms * 1000;
     return (struct rlk_request){.name = lock->name,
                                 .permits = options->permits,
@@ -216,8 +220,11 @@ int rlk_try_end(struct rlk_acquiring *a, int result, bool *whole)
     }
     bool uncertain = false;
     for (size_t i = 0; i < a->count; i++) {
-        a->locks[i]->request_open = a->locks[i]->request_open || ask->was_uncertain;
-        uncertain = uncertain || a->locks[i]->request_open;
+        rowlock_lock *lock = a->locks[i];
+        lock->request_open = lock->request_open || ask->was_uncertain;
+        lock->straying =
+            lock->straying || (!lock->named && (ask->was_uncertain || ask->may_arrive));
+        uncertain = uncertain || lock->request_open;
     }
     if (result != ROWLOCK_OK)
         return result;

@@ -94,6 +94,8 @@ static enum rlk_class acquire(struct rlk_quorum *quorum, struct rlk_call *call, 
     if (!round)
         return RLK_NOMEM;
     struct rlk_ballot *b = &round->ballot;
+    /* A member that has not answered. */
+    ask->may_arrive = true;
     bool granted = b->verdict != RLK_ROUND_REFUSED && lift_rows(round) == RLK_ROUND_GRANTED;
     clean_up(round, granted);
     if (granted)

@@ -548,6 +548,7 @@ static void note_several(const struct rlk_query *query)
     snprintf(script.names, sizeof script.names, "%.*s", (int)sizeof script.names - 1, names);
     if (query->step == RLK_STEP_RENEW_ALL) {
         script.lease_token = first_number(text(query, "token"));
+        next_element(text(query, "owner"), script.lease_owner);
         NOTE(script.lease_counts, lease_call_count, count);
         return;
     }

@@ -184,6 +184,7 @@ extern struct script {
     int lease_call_count;
     /* of its first lease */
     int64_t lease_token;
+    char lease_owner[RLK_TEXT_MAX + 1];
     enum rlk_where where;
     bool closed_in_child;
     /* threads of ours that used a connection */

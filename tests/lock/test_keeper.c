@@ -93,6 +93,7 @@ CALL(asked_after_all, (sleep_ms(100), script_count(OP_RENEW_ALL)));
 CALL(told_after_all, (sleep_ms(100), told));
 
 CALL(lease_token, script.lease_token);
+CALL(lease_is_owners, strcmp(script.lease_owner, rowlock_lock_owner(story.lock)) == 0);
 CALL(keeps, keep(story.lock));
 CALL(keeps_for,
      keep_with(story.lock, (rowlock_acquire_options){.on_state = note_told, .max_hold_ms = with}));
@@ -115,8 +116,17 @@ static const struct story_row renewing[] = {
     {"and again", renewed_soon, true, .calls = "renew_all", .with = 2, .after_ms = THIRD_MS},
     {"and again", renewed_soon, true, .calls = "renew_all", .with = 3, .after_ms = THIRD_MS},
     {"by its token", lease_token, 1},
+    {"and its owner", lease_is_owners, true},
     {"it is released", releases, ROWLOCK_OK, .calls = "release"},
     {"and renewed no more", asked_after_all, 3, .after_ms = 10 * TTL_MS},
+    {"acquired again, an answer is lost", keeps, ROWLOCK_EUNCERTAIN,
+     ANSWERS(LOST(ACQUIRE), FAILED(OPEN, DENIED))},
+    {"so that the next acquire", keeps, ROWLOCK_OK},
+    {"and its release", releases, ROWLOCK_OK},
+    {"are followed by one of a new owner", keeps, ROWLOCK_OK},
+    {"that is renewed", asked_soon, true, .with = 4, .after_ms = THIRD_MS},
+    {"by that owner", lease_is_owners, true},
+    {"and released", releases, ROWLOCK_OK},
     {"of all that there was nothing to tell", told_soon, true, .with = NOTHING},
     {.begin = keeping},
     {"a renewal counts from before it was sent", left_soon, true,

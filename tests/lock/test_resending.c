@@ -12,6 +12,20 @@ CALL(withdrawn, script.withdrawn == script.requests[0]);
 CALL(connections_left, script_count(OP_CLOSE));
 CALL(request_is_positive, script.requests[0] > 0);
 
+/* Since the last time it was asked. */
+static int64_t changes_owner(int64_t unused)
+{
+    static char before[RLK_TEXT_MAX + 1];
+    int64_t changed = strcmp(before, rowlock_lock_owner(story.lock)) != 0;
+    snprintf(before, sizeof before, "%s", rowlock_lock_owner(story.lock));
+    return changed;
+}
+
+static void named(void)
+{
+    opened_with(OPTIONS(db, .owner = "nightly"));
+}
+
 static void never_reconnecting(void)
 {
     opened_with(OPTIONS(db, .reconnect_ms = -1));
@@ -33,9 +47,22 @@ static const struct story_row acquiring[] = {
     {"a lost answer is asked for again, and the grant found is renewed: a standby must confirm it",
      acquires, ROWLOCK_OK, ANSWERS(LOST(ACQUIRE)), "meta acquire open meta acquire renew"},
     {"by one request number, so that the database knows its own grant", new_requests, 0},
+    {"its owner", changes_owner, 1},
     {"it is released", releases, ROWLOCK_OK},
     {"acquired again", acquires, ROWLOCK_OK},
-    {"with an request number of its own", new_requests, 1},
+    {"with a request number of its own", new_requests, 1},
+    {"and a new owner: the first sending may yet arrive, and would replace this grant",
+     changes_owner, 1},
+    {"released again", releases, ROWLOCK_OK},
+    {"and acquired", acquires, ROWLOCK_OK},
+    {"the owner stays, as long as no answer is lost", changes_owner, 0},
+    {.begin = named},
+    {"a lost answer to a request of an owner with a name", acquires, ROWLOCK_OK,
+     ANSWERS(LOST(ACQUIRE))},
+    {"whose name", changes_owner, 1},
+    {"is given back", releases, ROWLOCK_OK},
+    {"and acquired again", acquires, ROWLOCK_OK},
+    {"keeps its name", changes_owner, 0},
     {.begin = opened},
     {"asked again, the lock is in flight, perhaps by the first sending: it is asked once more",
      acquires, ROWLOCK_OK, ANSWERS(LOST(ACQUIRE), SAYS(ACQUIRE, .outcome = RLK_IN_FLIGHT)),
