@@ -43,6 +43,7 @@ struct loss {
     int serial;
     char dropped[8000]; /* SQL: names of cases that were begun anew */
     int explained; /* rows that stand although none holds them, each for a reason that was checked */
+    int may_follow; /* rows of requests that cannot be ended, and had not arrived when we looked */
 
     const char *what;
     enum loss_way way;

@@ -40,12 +40,6 @@ static const struct limit {
     {{.ticket_ms = INT64_MAX}, ROWLOCK_EINVAL},
 };
 
-static int keep_grant(void *context, const rowlock_grant *grant)
-{
-    *(rowlock_grant *)context = *grant;
-    return 0;
-}
-
 static void limits(rowlock_db *db, rowlock_lock *lock)
 {
     for (size_t i = 0; i < COUNT(acquire_limits); i++) {
@@ -58,8 +52,7 @@ static void limits(rowlock_db *db, rowlock_lock *lock)
                   rowlock_result_name(acquire_limits[i].result));
         if (acquire_limits[i].result != ROWLOCK_OK)
             continue;
-        rowlock_grant grant = ROWLOCK_GRANT_INIT;
-        is_result(db, rowlock_list(db, "options", keep_grant, &grant), ROWLOCK_OK, "its grant");
+        rowlock_grant grant = grant_of(db, "options");
         tap_is_int(grant.ttl_ms, how.ttl_ms ? how.ttl_ms : TTL_MS, "is as long as asked, or 30 s");
         tap_is_int(grant.permits, how.permits, "and of the kind asked for");
         is_result(db, rowlock_release(lock), ROWLOCK_OK, "release");

@@ -83,7 +83,7 @@ static bool lose(struct loss *l, const struct job *job)
 {
     l->patience = 1;
     for (int tries = 1;; tries++, l->patience *= 2) {
-        int explained = l->explained;
+        int explained = l->explained, may_follow = l->may_follow;
         int64_t begin_ms = clock_ms();
         snprintf(l->name, sizeof l->name, "%s%s %d", l->prefix, l->what, ++l->serial);
         tap_hold();
@@ -106,6 +106,7 @@ static bool lose(struct loss *l, const struct job *job)
         if (atomic_fetch_sub(&all.crowd, FEWER) <= LEAST + FEWER)
             all.crowd = LEAST;
         l->explained = explained;
+        l->may_follow = may_follow;
         loss_clean(l);
     }
 }
