@@ -5,6 +5,8 @@
  * have their own, so under them nothing is done. The library's own memory is in each_memory.c.
  * There is no such test for MySQL: MariaDB's client library crashes where it does not look whether
  * it got memory. */
+#include "each.h"
+#include "memory.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
@@ -24,9 +26,6 @@ int main(void)
 }
 
 #else
-
-#include "each.h"
-#include "memory.h"
 
 /* ---- malloc() and its like, before glibc's, which have these names too */
 
