@@ -400,8 +400,8 @@ static void adopted(const struct contract *c)
 /* A release that is a part of a transaction lets others in when that commits: wakeup.c. */
 static void release_rolled_back(const struct contract *c)
 {
-    CLOSED_BY(guest_close) struct guest holder, g;
     OWNED(session) void *session = c->raw->open(c->url);
+    CLOSED_BY(guest_close) struct guest holder, g;
     guest_adopt(&holder, c, session, "tx line");
     guest_open(&g, c, "tx line", 0);
     guest_tries(&holder, ROWLOCK_OK, "a lock is held");
