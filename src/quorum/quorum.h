@@ -51,7 +51,8 @@ struct rlk_member {
     size_t number;
     rowlock_db *db;
     struct rlk_turn go;
-    struct rlk_job *first, **end;
+    /* Its jobs that wait, and the one that it is at. */
+    struct rlk_job *first, **end, *at;
     struct rlk_standing standing;
     /* Its mark is being moved on. */
     bool moving;

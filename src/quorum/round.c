@@ -45,6 +45,29 @@ static void note_release(struct rlk_releasing *r, const rowlock_value *in)
     rlk_copy_text(r->name, sizeof r->name, in[NAME].text, in[NAME].length);
 }
 
+static void end_grant(struct rlk_job *job, const rowlock_value *in)
+{
+    struct rlk_round *round = job->round;
+    struct rlk_ballot *b = &round->ballot;
+    bool acquires = b->step == RLK_STEP_ACQUIRE;
+    if (!acquires && b->step != RLK_STEP_RENEW && b->step != RLK_STEP_VERIFY)
+        return;
+    int64_t token = acquires ? b->token : round->in.value[HELD_TOKEN].number;
+    if (token != in[HELD_TOKEN].number || strcmp(round->in.value[NAME].text, in[NAME].text) != 0)
+        return;
+    b->verdict = RLK_ROUND_FAILED;
+    b->tops_up = false;
+}
+
+/* A member that is behind is not given the row of a grant that is being released. */
+static void end_earlier(struct rlk_member *member, const rowlock_value *in)
+{
+    if (member->at)
+        end_grant(member->at, in);
+    for (struct rlk_job *job = member->first; job; job = job->next)
+        end_grant(job, in);
+}
+
 struct rlk_round *rlk_round_begin(struct rlk_quorum *quorum, const struct rlk_ballot *like,
                                   const rowlock_value *in, unsigned members)
 {
@@ -62,8 +85,11 @@ struct rlk_round *rlk_round_begin(struct rlk_quorum *quorum, const struct rlk_ba
     round->users = 1;
     rlk_turn_init(&round->came);
     rlk_lock(&quorum->mutex);
-    if (b->step == RLK_STEP_RELEASE)
+    if (b->step == RLK_STEP_RELEASE) {
         note_release(&quorum->releasing, in);
+        for (size_t i = 0; i < quorum->count; i++)
+            end_earlier(&quorum->member[i], in);
+    }
     for (size_t i = 0; i < quorum->count; i++)
         if (members & 1u << i)
             enter_job(&quorum->member[i], round);

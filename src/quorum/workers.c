@@ -201,7 +201,7 @@ static void work_on(struct rlk_member *m, struct rlk_round *round)
 
 static struct rlk_job *next_job(struct rlk_member *m)
 {
-    struct rlk_job *job = m->first;
+    struct rlk_job *job = m->at = m->first;
     m->standing.began_us = job ? rlk_now_us() : 0;
     if (!job)
         return NULL;
@@ -249,6 +249,7 @@ static void *work(void *context)
         struct rlk_round *round = job->round;
         work_on(m, round);
         rlk_lock(&quorum->mutex);
+        m->at = NULL;
         m->standing.began_us = 0;
         rlk_round_leave(round);
         rlk_unlock(&quorum->mutex);
