@@ -267,20 +267,6 @@ static void guard_without_the_grant(const struct contract *c)
     scene_run(&s, "ROLLBACK");
 }
 
-static void lost_connection(const struct contract *c)
-{
-    OWNED(scene) struct scene s = scene_open(c, scene_isolations(c)[0], "tx gone", false);
-    scene_hold(&s);
-    scene_begin(&s);
-    scene_work(&s);
-    kill_session(c, s.session);
-    scene_guard(&s, ROWLOCK_ECONN, "a lost connection");
-    tap_is_int(error_of(s.tx).transaction_over, 1, "takes the transaction with it");
-    scene_work_stands(&s, 0, "and the work");
-    scene_guard(&s, ROWLOCK_ECONN, "for good");
-    is_result(s.own, rowlock_release(s.lock), ROWLOCK_OK, "the holder's own goes on");
-}
-
 /* Only where other nodes take writes does a guard change the token row. */
 static void guard_writes_nothing(const struct contract *c)
 {
@@ -318,8 +304,6 @@ void transaction_guards_once(const struct contract *c)
     guard_beside_a_grant(c, false);
     guard_gives_up(c);
     guard_without_the_grant(c);
-    if (c->has_server && !c->pooled)
-        lost_connection(c);
     if (is_mysql(c))
         guard_writes_nothing(c);
 }
