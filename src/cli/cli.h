@@ -11,6 +11,7 @@
 #include <rowlock/once.h>
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -151,8 +152,8 @@ struct cli {
     int64_t wait_until_ms;
     /* SIGUSR1 ends the job and gives the lock to the next in the queue. */
     bool resigns;
-    /* For the lock: the user wants to read warnings now. */
-    bool waiting;
+    /* For the lock: the user wants to read warnings now. Threads of the library look. */
+    atomic_bool waiting;
     /* The leases are renewed in the background. */
     bool keeps;
     /* How long before the end of its lease a lock counts as lost. 0: the library's default. */
