@@ -45,6 +45,20 @@ environment() {
     same "the table names the command" "$(json '$d->{grants}[0]{program}' "$shown")" "sh"
 }
 
+# Threads of client libraries read the environment whenever they connect, and setenv() frees what they read.
+own_environment() {
+    cat >"$work/unchanged.c" <<'END'
+#include <stdlib.h>
+int setenv(const char *name, const char *value, int overwrite) { abort(); }
+int unsetenv(const char *name) { abort(); }
+END
+    ok "a library that lets no program change its environment" \
+        "${CC:-cc}" -shared -fPIC -o "$work/unchanged.so" "$work/unchanged.c"
+    LD_PRELOAD=$work/unchanged.so ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0 \
+        exits "the command's environment is not that of rowlock, which does not change" 0 \
+        run own -- sh -c 'test "$ROWLOCK_NAME" = own'
+}
+
 # ignored COMMAND…: the signals that COMMAND's process ignores. The two above 31 are the C library's own.
 ignored() {
     local mask
@@ -285,6 +299,6 @@ END
     sql_client <<<"DROP VIEW $meta; DROP SEQUENCE looks_$meta; ALTER TABLE renamed_$meta RENAME TO $meta;"
 }
 
-for_each_database install_tables begin_staying statuses environment files rivals holding losing stalling \
-    jumping renaming nested nested_deep nested_owner first_process staying
+for_each_database install_tables begin_staying statuses environment own_environment files rivals \
+    holding losing stalling jumping renaming nested nested_deep nested_owner first_process staying
 done_testing

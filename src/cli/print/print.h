@@ -45,8 +45,6 @@ void *must_have(void *memory);
 /* A copy of a formatted text. Free it. Never NULL. */
 char *new_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-void set_and_free(const char *variable, char *value);
-
 /* A file in memory. Close it with closed_text(), which returns *text. Never NULL. */
 FILE *open_text(char **text, size_t *size);
 char *closed_text(FILE *file, char **text);

@@ -45,12 +45,6 @@ char *closed_text(FILE *file, char **text)
     return must_have(fclose(file) == 0 ? *text : NULL);
 }
 
-void set_and_free(const char *variable, char *value)
-{
-    must_have(setenv(variable, value, 1) == 0 ? value : NULL);
-    free(value);
-}
-
 /* ---------------------------------------------------------------- what a terminal may obey */
 
 /* Control characters, new and old; marks that turn the direction of writing; separators of lines;

@@ -45,7 +45,7 @@ static int make_progress(int progress[2])
     }
     /* Our end only: the job does not expect O_NONBLOCK. */
     fcntl(progress[0], F_SETFL, O_NONBLOCK);
-    set_and_free("ROWLOCK_PROGRESS_FD", new_text("%d", progress[1]));
+    job_set("ROWLOCK_PROGRESS_FD", new_text("%d", progress[1]));
     return EXIT_FINE;
 }
 

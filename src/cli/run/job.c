@@ -75,6 +75,39 @@ void job_note_inherited_files(void)
     for_open_files(note_file);
 }
 
+/* ---------------------------------------------------------------- the environment */
+
+/* Ours stays as it is: threads of client libraries read it when they connect, and setenv() frees
+ * what they read. */
+static char **environment;
+
+static void copy_environment(void)
+{
+    size_t count = 0;
+    while (environ[count])
+        count++;
+    environment = must_have(calloc(count + 1, sizeof *environment));
+    for (size_t i = 0; i < count; i++)
+        environment[i] = must_have(strdup(environ[i]));
+}
+
+/* We may have got a variable more than once. */
+void job_set(const char *variable, char *value)
+{
+    size_t length = strlen(variable), count = 0;
+    if (!environment)
+        copy_environment();
+    for (size_t i = 0; environment[i]; i++)
+        if (strncmp(environment[i], variable, length) == 0 && environment[i][length] == '=')
+            free(environment[i]);
+        else
+            environment[count++] = environment[i];
+    environment = must_have(realloc(environment, (count + 2) * sizeof *environment));
+    environment[count] = value ? new_text("%s=%s", variable, value) : NULL;
+    environment[count + 1] = NULL;
+    free(value);
+}
+
 /* ---------------------------------------------------------------- the terminal */
 
 static bool in_foreground(const struct job *job, pid_t group)
@@ -113,6 +146,7 @@ static void become_job(struct job *job, char **argv, int extra, pid_t parent, in
         _exit(EXIT_LOST);
     close_others_on_exec(extra);
     signals_restore();
+    environ = environment;
     execvp(argv[0], argv);
     int reason = errno;
     if (write(report, &reason, sizeof reason) < 0)

@@ -21,16 +21,9 @@ struct outer {
     bool takes_over;
 };
 
-/* Our own additions are of no use: `lead` adds a lock in each of its terms. */
 static const char *held_around(void)
 {
-    static bool noted;
-    static char *held;
-    const char *value = noted ? NULL : getenv("ROWLOCK_HELD");
-    if (value)
-        held = must_have(strdup(value));
-    noted = true;
-    return held;
+    return getenv("ROWLOCK_HELD");
 }
 
 static void put_digits(FILE *file, const char *text)
@@ -353,13 +346,13 @@ void set_environment(const struct cli *cli)
     int64_t end_us = INT64_MAX;
     for (int i = 0; i < cli->lock_count; i++)
         end_us = at_most(rowlock_lock_expires_us(cli->locks[i]), end_us);
-    set_and_free("ROWLOCK_NAME", lines_of_locks(cli, false));
-    set_and_free("ROWLOCK_TOKEN", lines_of_locks(cli, true));
-    set_and_free("ROWLOCK_OWNER", new_text("%s", rowlock_lock_owner(cli->locks[0])));
-    set_and_free("ROWLOCK_EXPIRES_AT",
-                 new_text("%lld.%06d", (long long)(end_us / 1000000), (int)(end_us % 1000000)));
+    job_set("ROWLOCK_NAME", lines_of_locks(cli, false));
+    job_set("ROWLOCK_TOKEN", lines_of_locks(cli, true));
+    job_set("ROWLOCK_OWNER", new_text("%s", rowlock_lock_owner(cli->locks[0])));
+    job_set("ROWLOCK_EXPIRES_AT",
+            new_text("%lld.%06d", (long long)(end_us / 1000000), (int)(end_us % 1000000)));
     if (asked.every_ms)
-        set_and_free("ROWLOCK_PERIOD", new_text("%s", asked.once));
+        job_set("ROWLOCK_PERIOD", new_text("%s", asked.once));
     period_restore_zone();
-    set_and_free("ROWLOCK_HELD", held_with_ours(cli));
+    job_set("ROWLOCK_HELD", held_with_ours(cli));
 }

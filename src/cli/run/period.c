@@ -71,16 +71,15 @@ static void set_zone(const struct cli *cli, const char *name)
                     name, folder);
     }
     original_zone = before ? new_text("%s", before) : NULL;
-    set_and_free("TZ", zone);
+    must_have(setenv("TZ", zone, 1) == 0 ? zone : NULL);
+    free(zone);
     tzset();
 }
 
 void period_restore_zone(void)
 {
-    if (has_zone && original_zone)
-        set_and_free("TZ", original_zone);
-    else if (has_zone)
-        unsetenv("TZ");
+    if (has_zone)
+        job_set("TZ", original_zone);
     original_zone = NULL;
     has_zone = false;
 }

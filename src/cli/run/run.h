@@ -47,7 +47,7 @@ int conflict_status(int status);
  * Returns EXIT_FINE or EXIT_USAGE. */
 int outer_refuses(const struct cli *cli);
 
-/* Tells the job of our locks: sets ROWLOCK_NAME, _TOKEN, _OWNER, _EXPIRES_AT, _PERIOD, _HELD. */
+/* Tells the job of our locks: gives it ROWLOCK_NAME, _TOKEN, _OWNER, _EXPIRES_AT, _PERIOD, _HELD. */
 void set_environment(const struct cli *cli);
 
 /* The names of the locks that are held, or their tokens, one a line. Free it. Never NULL. */
@@ -120,6 +120,10 @@ struct job {
 
 /* Remembers which files our parent gave us. The job gets no others. */
 void job_note_inherited_files(void);
+
+/* The job's environment is ours with these changes. It takes the value. NULL: the variable is not
+ * there. */
+void job_set(const char *variable, char *value);
 
 /* Starts the command. Returns 0, or the errno that says why it could not be executed.
  *   - Signals must be kept.
