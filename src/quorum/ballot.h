@@ -174,6 +174,8 @@ struct rlk_ballot {
     int64_t from[RLK_MEMBERS_MOST];
     /* RELEASE: these have removed the row at an earlier attempt. After LIFT: these were lifted. */
     unsigned removed, lifted;
+    /* RELEASE: there was an earlier attempt. */
+    bool again;
 
     /* out */
     enum rlk_verdict verdict;

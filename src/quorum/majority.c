@@ -114,6 +114,9 @@ static enum rlk_verdict decide(const struct rlk_ballot *b, int64_t now_us)
         return b->step == RLK_STEP_RENEW ? RLK_ROUND_RENEWED : RLK_ROUND_ENOUGH;
     if (!b->views && rlk_members_in(b->missing) > b->count - rlk_majority(b->count))
         return RLK_ROUND_LACKING;
+    /* The newest token of a majority tells whether a row that is gone was ours until then. */
+    if (b->again && rlk_members_in(b->found | b->missing) >= b->need)
+        return RLK_ROUND_LACKING;
     return waits(b, now_us) ? RLK_ROUND_OPEN : RLK_ROUND_FAILED;
 }
 

@@ -37,12 +37,14 @@ static void enter_job(struct rlk_member *member, struct rlk_round *round)
     rlk_turn_post(&member->go);
 }
 
-/* What members have removed at an earlier attempt of this release counts. */
-static void note_release(struct rlk_releasing *r, const rowlock_value *in)
+/* Returns whether there was an earlier attempt. What members have removed at it counts. */
+static bool note_release(struct rlk_releasing *r, const rowlock_value *in)
 {
-    if (r->token != in[HELD_TOKEN].number || strcmp(r->name, in[NAME].text) != 0)
-        *r = (struct rlk_releasing){.token = in[HELD_TOKEN].number};
+    if (r->token == in[HELD_TOKEN].number && strcmp(r->name, in[NAME].text) == 0)
+        return true;
+    *r = (struct rlk_releasing){.token = in[HELD_TOKEN].number};
     rlk_copy_text(r->name, sizeof r->name, in[NAME].text, in[NAME].length);
+    return false;
 }
 
 static void end_grant(struct rlk_job *job, const rowlock_value *in)
@@ -86,7 +88,7 @@ struct rlk_round *rlk_round_begin(struct rlk_quorum *quorum, const struct rlk_ba
     rlk_turn_init(&round->came);
     rlk_lock(&quorum->mutex);
     if (b->step == RLK_STEP_RELEASE) {
-        note_release(&quorum->releasing, in);
+        b->again = note_release(&quorum->releasing, in);
         for (size_t i = 0; i < quorum->count; i++)
             end_earlier(&quorum->member[i], in);
     }

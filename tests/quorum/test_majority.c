@@ -263,6 +263,13 @@ static void test_majorities(void)
     b.removed = 1;
     rlk_ballot_next(&b, START);
     tap_is_int(b.verdict, RLK_ROUND_ENOUGH, "what was removed at an earlier attempt counts");
+    b = begin(RLK_STEP_RELEASE, 3, (int[]){LACKS, 1, AWAY});
+    rlk_ballot_next(&b, START);
+    tap_is_int(b.verdict, RLK_ROUND_FAILED, "the member that is away may have the row");
+    b.again = true;
+    rlk_ballot_next(&b, START);
+    tap_is_int(b.verdict, RLK_ROUND_LACKING,
+               "an answer was lost: the newest token of those that answered will tell");
 }
 
 /* A renewal does not wait for a member that is known to hang. */

@@ -47,7 +47,7 @@ int conflict_status(int status);
  * Returns EXIT_FINE or EXIT_USAGE. */
 int outer_refuses(const struct cli *cli);
 
-/* Tells the job of our locks: gives it ROWLOCK_NAME, _TOKEN, _OWNER, _EXPIRES_AT, _PERIOD, _HELD. */
+/* The job gets ROWLOCK_NAME, _TOKEN, _OWNER, _EXPIRES_AT, _PERIOD and _HELD. */
 void set_environment(const struct cli *cli);
 
 /* The names of the locks that are held, or their tokens, one a line. Free it. Never NULL. */
