@@ -15,6 +15,15 @@ static void give_up(const char *what, const rowlock_error *err)
     exit(1);
 }
 
+/* These options, but connecting outlasts a machine that stands still for seconds. */
+static rowlock_db_options patient(const rowlock_db_options *options)
+{
+    rowlock_db_options taken = options ? *options : (rowlock_db_options)ROWLOCK_DB_OPTIONS_INIT;
+    if (taken.connect_timeout_ms == 0)
+        taken.connect_timeout_ms = 60000;
+    return taken;
+}
+
 /* With ROWLOCK_TEST_POOL the handles of a test have no connections of their own. There is a pool
  * for each URL, schema and prefix. A handle that must not reconnect has one of its own, since the
  * idle connections of another may be lost already. */
@@ -41,6 +50,7 @@ static rowlock_pool *pool_for(const char *url, const rowlock_db_options *options
     static int alone;
     char key[600];
     rowlock_db_options names = *OPTIONS(db, .schema = options->schema, .prefix = options->prefix,
+                                        .connect_timeout_ms = options->connect_timeout_ms,
                                         .statement_timeout_ms = options->statement_timeout_ms);
     snprintf(key, sizeof key, "%d %s %s %s %lld %d", (int)getpid(), url,
              names.schema ? names.schema : "", names.prefix ? names.prefix : "",
@@ -129,7 +139,8 @@ rowlock_db *must_quorum(const char *const *urls, size_t count, const rowlock_db_
 {
     rowlock_db *db = NULL;
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    if (rowlock_db_open(url_list(urls, count).text, options, &db, &err) != ROWLOCK_OK)
+    rowlock_db_options taken = patient(options);
+    if (rowlock_db_open(url_list(urls, count).text, &taken, &db, &err) != ROWLOCK_OK)
         give_up("open a quorum", &err);
     return db;
 }
@@ -142,13 +153,13 @@ static rowlock_db *open_quorum(const char *url, const rowlock_db_options *option
     for (int i = 0; i < MEMBERS; i++)
         urls[i] = member_of(url, i + 1);
     for (int i = 0; i < MEMBERS && joins; i++) {
-        if (rowlock_db_open(urls[i], NULL, &db, &err) != ROWLOCK_OK ||
+        if (rowlock_db_open(urls[i], options, &db, &err) != ROWLOCK_OK ||
             rowlock_install(db) != ROWLOCK_OK)
             give_up("install a member", &err);
         rowlock_db_close(db);
         db = NULL;
     }
-    if (joins && rowlock_quorum_join(url_list(urls, MEMBERS).text, 0, NULL, &err) != ROWLOCK_OK)
+    if (joins && rowlock_quorum_join(url_list(urls, MEMBERS).text, 0, options, &err) != ROWLOCK_OK)
         give_up("join a quorum", &err);
     if (!joins)
         db = must_quorum(urls, MEMBERS, options);
@@ -161,9 +172,7 @@ rowlock_db *must_open_with(const char *url, const rowlock_db_options *options)
 {
     rowlock_db *db = NULL;
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db_options taken = ROWLOCK_DB_OPTIONS_INIT;
-    if (options)
-        taken = *options;
+    rowlock_db_options taken = patient(options);
     if (getenv("ROWLOCK_TEST_QUORUM"))
         return open_quorum(url, &taken, false);
     url = use_pool(url, &taken);
@@ -267,7 +276,7 @@ rowlock_stats stats_of(rowlock_db *db)
 void must_install(const char *url)
 {
     if (getenv("ROWLOCK_TEST_QUORUM")) {
-        open_quorum(url, NULL, true);
+        open_quorum(url, OPTIONS(db, .connect_timeout_ms = 60000), true);
         return;
     }
     OWNED(db) rowlock_db *db = must_open(url);
