@@ -212,11 +212,7 @@ static void keeper(const struct contract *c)
     OWNED(db) rowlock_db *db = must_open(c->url);
     OWNED(lock) rowlock_lock *lock = must_lock(db, "kept");
     tap_is_int(rowlock_keeper_open(db, &keeper), ROWLOCK_OK, "a keeper");
-    is_result(db, rowlock_acquire(lock, OPTIONS(acquire, .keeper = keeper, .ttl_ms = 1500)),
-              ROWLOCK_OK, "keeps a lock");
-    tap_ok(EVENTUALLY(db_int(c->raw, c->url,
-                             "SELECT max(renewals) FROM rowlock_locks WHERE name = 'kept'") > 0),
-           "and renews it");
+    tap_ok(renewed_by(db, lock, keeper), "is given a lock, and renews it");
 }
 
 static void transaction(const struct contract *c, const char *isolation)

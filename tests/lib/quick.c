@@ -334,6 +334,22 @@ int try_lock(rowlock_lock *lock, int64_t ttl_ms)
     return wait_lock(lock, ttl_ms, 0);
 }
 
+bool renewed_by(rowlock_db *db, rowlock_lock *lock, rowlock_keeper *keeper)
+{
+    const char *name = rowlock_lock_name(lock);
+    bool renewed = false;
+    for (int64_t ttl_ms = 600; !renewed && ttl_ms < 60000; ttl_ms *= 5) {
+        (void)!rowlock_release(lock);
+        must(db,
+             rowlock_acquire(lock, OPTIONS(acquire, .keeper = keeper, .ttl_ms = slow_ms(ttl_ms))),
+             "keep a lock");
+        renewed = EVENTUALLY(grant_of(db, name).renewals > 0 ||
+                             rowlock_lock_state(lock) == ROWLOCK_STATE_LOST) &&
+                  grant_of(db, name).renewals > 0;
+    }
+    return renewed;
+}
+
 const char *why(const rowlock_db *db)
 {
     static _Thread_local char text[1200];

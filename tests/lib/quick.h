@@ -88,6 +88,9 @@ int ignore_waiter(void *context, const rowlock_waiter *waiter);
 /* try_lock: one try with this lease. wait_lock: waits up to wait_ms with this lease. */
 int try_lock(rowlock_lock *lock, int64_t ttl_ms);
 int wait_lock(rowlock_lock *lock, int64_t ttl_ms, int64_t wait_ms);
+/* Takes a lock of the db with this keeper, and waits until that has renewed it. If the keeper was so
+ * late that the lock is lost, it takes it again for longer. */
+bool renewed_by(rowlock_db *db, rowlock_lock *lock, rowlock_keeper *keeper);
 
 /* "ROWLOCK_ESERVER: renew lock 'x': …", valid until the next call in this thread. */
 const char *why(const rowlock_db *db);

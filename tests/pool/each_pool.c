@@ -382,16 +382,12 @@ static void waits(void)
 
 static void kept(void)
 {
-    static const char renewals[] =
-        "SELECT coalesce(max(renewals), 0) FROM rowlock_locks WHERE name = 'kept'";
     OWNED(pool) rowlock_pool *pool = must_pool(url, 2, NULL);
     OWNED(db) rowlock_db *db = must_join(pool, 0, 0);
     OWNED(lock) rowlock_lock *lock = must_lock(db, "kept");
     OWNED(keeper) rowlock_keeper *keeper = NULL;
     tap_is_int(rowlock_keeper_open(db, &keeper), ROWLOCK_OK, "a pool's keeper");
-    rowlock_acquire_options how = *OPTIONS(acquire, .keeper = keeper, .ttl_ms = slow_ms(600));
-    is_result(db, rowlock_acquire(lock, &how), ROWLOCK_OK, "is given a lock");
-    until(EVENTUALLY(db_int(raw, url, renewals) > 0), "the keeper renews");
+    until(renewed_by(db, lock, keeper), "is given a lock, and renews it");
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "which it renews until it is released");
     rowlock_pool_close(pool);
     pool = NULL;
