@@ -292,7 +292,8 @@ static void kept_out(const struct contract *c, const struct sort *sort)
 {
     CLOSED_BY(inside_close) struct inside in = inside_open(c, sort);
     struct site s = in.s;
-    rowlock_db_options options = *OPTIONS(db, .statement_timeout_ms = patience_ms(c));
+    rowlock_db_options options =
+        *OPTIONS(db, .statement_timeout_ms = c->has_server ? 60000 : patience_ms(c));
     if (is_mysql(c))
         inside_run(&in, "SET SESSION innodb_lock_wait_timeout = 1");
     if (is_postgres(c))
