@@ -122,7 +122,6 @@ static int call_in_thread(void *argument)
 
 static void open_connection(struct kill *k)
 {
-    char why_not[300] = "";
     rowlock_error err = ROWLOCK_ERROR_INIT;
     rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
     options.statement_timeout_ms = k->stays ? slow_ms(STATEMENT_MS) : PATIENCE_MS;
@@ -132,10 +131,6 @@ static void open_connection(struct kill *k)
         return;
     }
     k->session = k->l->raw->open(k->l->url);
-    const char *limit =
-        is_mysql(k->l) ? "SET max_statement_time = 0.4" : "SET statement_timeout = 400";
-    if (k->how == TIMED_OUT && !k->l->raw->run(k->session, limit, why_not, sizeof why_not))
-        tap_note("this server has no such timeout: %s", why_not);
     if (k->l->raw->adopt(&k->db, k->session, &options, &err) != ROWLOCK_OK)
         raw_failed("adopt", err.text);
     if (k->in_tx)
@@ -146,6 +141,7 @@ static void open_connection(struct kill *k)
 static void set_the_scene(struct kill *k)
 {
     struct loss *l = k->l;
+    char why_not[300] = "";
     open_connection(k);
     k->holders = must_open(l->ours);
     bool ours = k->waiting->verb == RENEW || k->waiting->verb == RELEASE;
@@ -153,6 +149,10 @@ static void set_the_scene(struct kill *k)
     loss_is(l, try_lock(k->lock, LONG_TTL_MS), ROWLOCK_OK, "a lock is held");
     k->token = rowlock_lock_token(k->lock);
     loss_is(l, rowlock_fence(k->holders, l->name, 3), ROWLOCK_OK, "and fenced");
+    const char *limit =
+        is_mysql(l) ? "SET max_statement_time = 0.4" : "SET statement_timeout = 400";
+    if (k->how == TIMED_OUT && !l->raw->run(k->session, limit, why_not, sizeof why_not))
+        tap_note("this server has no such timeout: %s", why_not);
 }
 
 static int run_and_interrupt(struct kill *k)
