@@ -399,6 +399,9 @@ static void describe(struct person *p, const char *const *read, const char *set)
         raw_failed("table", why(p->db));
 }
 
+/* A row may be changed by all the others first. */
+static const rowlock_db_options patient = {.size = sizeof patient, .statement_timeout_ms = 600000};
+
 static void come_in(struct person *p)
 {
     const struct raw *raw = p->crowd->how->raw;
@@ -412,8 +415,8 @@ static void come_in(struct person *p)
     if (kind == BY_HAND)
         return;
     if (kind != INSIDE)
-        p->db = must_open(p->crowd->url);
-    else if (raw->adopt(&p->db, p->session, NULL, &err) != ROWLOCK_OK)
+        p->db = must_open_with(p->crowd->url, &patient);
+    else if (raw->adopt(&p->db, p->session, &patient, &err) != ROWLOCK_OK)
         raw_failed("adopt", err.text);
     if (kind == BY_RETRY)
         describe(p, (const char *const[]){"amount", NULL}, NULL);
@@ -495,7 +498,7 @@ static int walk(void *argument)
 {
     struct person *p = argument;
     struct crowd *crowd = p->crowd;
-    p->db = must_open(crowd->url);
+    p->db = must_open_with(crowd->url, &patient);
     describe(p, (const char *const[]){"amount", "walked", NULL}, NULL);
     /* The walk after a dead one waits until its lease is over. */
     int result = walk_table(p->table,
