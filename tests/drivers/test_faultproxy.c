@@ -128,9 +128,9 @@ static void test_fault(const struct scene *s)
     int64_t began = clock_ms();
     say(fd, "bad");
     tap_ok(EVENTUALLY(faultproxy_fired(proxy)), "which is told");
+    bool as_meant = has_heard("bad") == s->heard;
     bool in_time = s->fault.kind != FAULT_DELAY || clock_ms() - began < HELD_MS;
-    tap_ok(has_heard("bad") == s->heard || !in_time, "the server has %sseen the request",
-           s->heard ? "" : "not ");
+    tap_ok(as_meant || !in_time, "the server has %sseen the request", s->heard ? "" : "not ");
     tap_is_str(answer(fd, s->client[0] ? slow_ms(PATIENCE_MS) : QUIET_MS), s->client,
                "the client is told as much");
     tap_ok(clock_ms() - began >= s->fault.delay_ms, "and not before its time");
@@ -156,7 +156,7 @@ static void test_orphan(void)
     tap_ok(EVENTUALLY(faultproxy_fired(proxy)), "whose request is held");
     close(fd);
     tap_ok(goes_on(other, "newcomer"), "has gone");
-    tap_ok(clock_ms() - began >= HELD_MS || has_heard("newcomer"), "the request is still held");
+    tap_ok(has_heard("newcomer") || clock_ms() - began >= HELD_MS, "the request is still held");
     tap_ok(EVENTUALLY(has_heard("orphan")), "it arrives after all");
     tap_ok(clock_ms() - began >= HELD_MS, "late");
     close(other);
