@@ -227,17 +227,18 @@ static int connect_server(const struct faultproxy *proxy)
     return -1;
 }
 
-static void accept_one(struct faultproxy *proxy)
+/* false: no client waits. */
+static bool accept_one(struct faultproxy *proxy)
 {
     int client = accept4(proxy->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (client < 0)
-        return;
+        return false;
     int server = proxy->black ? -1 : connect_server(proxy);
     if (proxy->count == LINKS_MAX || (server < 0 && !proxy->black)) {
         close(client);
         if (server >= 0)
             close(server);
-        return;
+        return true;
     }
     send_at_once(client);
     struct link *link = malloc(sizeof *link);
@@ -251,6 +252,7 @@ static void accept_one(struct faultproxy *proxy)
                           .asked_us = clock_us()};
     proxy->links = link;
     proxy->count++;
+    return true;
 }
 
 /* ---- faults */
@@ -480,6 +482,8 @@ static unsigned take_orders(struct faultproxy *proxy)
     unsigned orders = proxy->orders;
     pthread_mutex_unlock(&proxy->guard);
     if (orders) {
+        while (accept_one(proxy))
+            ;
         watch_links(proxy, 0);
         wait_for_events(proxy, 0, 0);
         serve_links(proxy);
