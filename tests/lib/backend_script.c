@@ -279,6 +279,8 @@ static struct script_answer take_for(struct connection *c, enum script_op op, st
     }
     struct script_answer answer =
         state.taken[op] < state.queued[op] ? state.queue[op][state.taken[op]++] : state.always[op];
+    script.deadline_us = call->deadline_us;
+    script.where = call->where;
     note_call(op);
     if (state.total == script.fail_at)
         answer = FAILS(script.fail_as);
@@ -287,11 +289,7 @@ static struct script_answer take_for(struct connection *c, enum script_op op, st
     leave();
     if (hook)
         hook(op);
-    enter();
-    script.ahead_us += answer.takes_us;
-    script.deadline_us = call->deadline_us;
-    script.where = call->where;
-    leave();
+    pass_us(answer.takes_us);
     call->constraint = (enum rowlock_constraint)answer.constraint;
     call->late = answer.late;
     call->tx_over = answer.tx_over;
