@@ -256,8 +256,7 @@ static void killed(const struct contract *c)
     struct run run;
     OWNED(session) void *session = c->raw->open(c->url);
     hold_up_run(&run, c, session);
-    db_exec(c->raw, c->url, is_postgres(c) ? "SELECT pg_terminate_backend(%lld)" : "KILL %lld",
-            run.id);
+    kill_id(c, run.id);
     tap_ok(!end_run(&run), "its session is killed");
     raw_run(c->raw, session, "COMMIT");
     tap_is_int(rows(c, PREFIX, LOCKS), 1, "the batches that it has committed stay");

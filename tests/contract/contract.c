@@ -94,17 +94,21 @@ bool somebody_waits(const struct contract *c)
     return true;
 }
 
-void kill_session(const struct contract *c, void *session)
+void kill_id(const struct contract *c, long long id)
 {
     bool mysql = is_mysql(c);
-    long long id =
-        raw_int(c->raw, session, mysql ? "SELECT CONNECTION_ID()" : "SELECT pg_backend_pid()");
     db_exec(c->raw, c->url, mysql ? "KILL %lld" : "SELECT pg_terminate_backend(%lld)", id);
     (void)EVENTUALLY(
         db_int(c->raw, c->url,
                mysql ? "SELECT count(*) FROM information_schema.processlist WHERE id = %lld"
                      : "SELECT count(*) FROM pg_stat_activity WHERE pid = %lld",
                id) == 0);
+}
+
+void kill_session(const struct contract *c, void *session)
+{
+    kill_id(c, raw_int(c->raw, session,
+                       is_mysql(c) ? "SELECT CONNECTION_ID()" : "SELECT pg_backend_pid()"));
 }
 
 bool is_sqlite(const struct contract *c)

@@ -110,8 +110,9 @@ void end_lease(const struct contract *c, const rowlock_lock *lock);
 /* Waits a long time until a session of the server waits for what another has locked. A file does
  * not show it: there the other only gets time to begin. */
 bool somebody_waits(const struct contract *c);
-/* The server ends the connection. */
+/* The server ends the connection, and has rolled its transaction back. */
 void kill_session(const struct contract *c, void *session);
+void kill_id(const struct contract *c, long long id);
 bool is_sqlite(const struct contract *c);
 bool is_postgres(const struct contract *c);
 bool is_mysql(const struct contract *c);
