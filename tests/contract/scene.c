@@ -41,7 +41,9 @@ struct scene scene_open(const struct contract *c, const char *isolation, const c
     s.session = c->raw->open(c->url);
     s.tx = adopt_with(c, s.session, NULL);
     s.own = shared ? s.tx : must_open(c->url);
-    s.rival = c->has_server ? must_open(c->url) : open_impatient(c, c->url);
+    /* A try that waits, though it must not, lasts longer than AT_ONCE_MS on a server. */
+    s.rival = c->has_server ? must_open_with(c->url, OPTIONS(db, .statement_timeout_ms = 120000))
+                            : open_impatient(c, c->url);
     s.lock = must_lock(s.own, name);
     s.wanted = must_lock(s.rival, name);
     return s;

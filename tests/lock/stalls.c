@@ -35,6 +35,12 @@ static void make_slow(const struct contract *c)
     }
 }
 
+/* A try that waits, though it must not, lasts longer than AT_ONCE_MS. */
+static rowlock_db *open_patient(const char *url, const char *owner)
+{
+    return must_open_with(url, OPTIONS(db, .owner = owner, .statement_timeout_ms = 120000));
+}
+
 /* A try, which has to come back at once. */
 static int prompt_try(rowlock_lock *lock, const char *what)
 {
@@ -52,7 +58,7 @@ static int acquire_slowly(void *lock)
 
 static void stalled_grant(const struct contract *c, const char *url)
 {
-    OWNED(db) rowlock_db *slow = must_open_as(url, SLOW), *quick = must_open(url);
+    OWNED(db) rowlock_db *slow = open_patient(url, SLOW), *quick = open_patient(url, NULL);
     OWNED(lock)
     rowlock_lock *stalled = must_lock(slow, "stalled"), *same = must_lock(quick, "stalled");
     OWNED(lock) rowlock_lock *other = must_lock(quick, "another");
@@ -96,7 +102,7 @@ static void stalled_grant(const struct contract *c, const char *url)
 static void lease_shorter_than_the_stall(const char *url)
 {
     enum { LEASE_MS = STALL_MS - 100 };
-    OWNED(db) rowlock_db *slow = must_open_as(url, SLOW);
+    OWNED(db) rowlock_db *slow = open_patient(url, SLOW);
     OWNED(lock) rowlock_lock *lock = must_lock(slow, "short lease");
     is_result(slow, try_lock(lock, LEASE_MS), ROWLOCK_OK,
               "a grant that took longer than its lease is made whole");
@@ -125,7 +131,7 @@ static void locked_rows(const struct contract *c, const char *url)
 {
     static const char counter[] =
         "SELECT token FROM stalling_tokens WHERE name = 'guarded' FOR UPDATE";
-    OWNED(db) rowlock_db *db = must_open(url), *two = must_open(url);
+    OWNED(db) rowlock_db *db = open_patient(url, NULL), *two = open_patient(url, NULL);
     OWNED(lock) rowlock_lock *lock = must_lock(db, "guarded"), *other = must_lock(two, "guarded");
     OWNED(session) void *session = c->raw->open(c->url);
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "a name is granted");
@@ -178,7 +184,7 @@ static int write_slowly(void *argument)
 
 static void paused_writer(const struct contract *c, const char *url)
 {
-    OWNED(db) rowlock_db *one = must_open(url), *two = must_open(url);
+    OWNED(db) rowlock_db *one = open_patient(url, NULL), *two = open_patient(url, NULL);
     OWNED(lock) rowlock_lock *held = must_lock(one, "held"), *wanted = must_lock(two, "held");
     OWNED(lock) rowlock_lock *free_one = must_lock(two, "free");
     struct writer writer = {.c = c, .url = url};
