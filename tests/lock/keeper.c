@@ -3,12 +3,13 @@
  * A keeper on a real database: leases that last, what rivals and the tables see of it, and what the
  * holder is told when it cannot renew. Its timing to the millisecond is in tests/lock/test_keeper.c.
  *
- * A heartbeat comes after a third of the lease. A lease outlasts a machine that stands still for
- * 5 s. So the scenes run side by side, each in a thread, and wait for their heartbeats together. */
+ * A heartbeat comes after a third of the lease, and JEOPARDY without one after half of it. A machine
+ * that stands still for 5 s may put each lock into JEOPARDY, but none is lost. So the scenes run side
+ * by side, each in a thread, and wait for their heartbeats together. */
 #include "contract.h"
 #include "faultproxy.h"
 
-enum { LEASE_MS = 9000, WAIT_MS = 60000 };
+enum { LEASE_MS = 12000, WAIT_MS = 60000 };
 
 static const char PROGRAM[] = "keeper under test";
 
@@ -175,7 +176,7 @@ static int several_handles(void *argument)
     }
     for (int i = 0; i < COUNT(several); i++) {
         tap_ok(renewed_beyond(c, locks[i], 0), "%s is renewed", several[i].name);
-        tap_is_int(rowlock_lock_state(locks[i]), ROWLOCK_STATE_HELD, "as its holder knows");
+        tap_ok(becomes(locks[i], ROWLOCK_STATE_HELD), "as its holder knows");
     }
     is_result(dbs[0], rowlock_release(locks[0]), ROWLOCK_OK, "one is released");
     rowlock_db_close(dbs[1]);
@@ -209,7 +210,7 @@ static int acquire_and_release(void *argument)
     int good = 0;
     for (int i = 0; i < ROUNDS; i++) {
         good += keep(lock, w->keeper, &w->told) == ROWLOCK_OK;
-        good += rowlock_lock_state(lock) == ROWLOCK_STATE_HELD;
+        good += becomes(lock, ROWLOCK_STATE_HELD);
         sleep_ms(i % 8 == 0 ? 20 : 0);
         good += rowlock_release(lock) == ROWLOCK_OK;
     }
@@ -245,7 +246,7 @@ static int broken(void *argument)
     const struct contract *c = argument;
     CLOSED_BY(end_keeping) struct kept k;
     keep_one(&k, c, "broken", c->url);
-    tap_ok(!readable(k.lock, 0), "its descriptor is not readable");
+    tap_ok(EVENTUALLY(!readable(k.lock, 0)), "its descriptor is not readable");
     is_result(k.other, rowlock_break(k.other, "broken", 0, NULL), ROWLOCK_OK, "it is broken");
     tap_ok(readable(k.lock, slow_ms(WAIT_MS)), "then the descriptor is");
     tap_ok(becomes(k.lock, ROWLOCK_STATE_LOST), "the lock is LOST");
@@ -272,11 +273,11 @@ static int locked_by_others(void *argument)
     raw_run(c->raw, session, "%s", c->begin);
     raw_run(c->raw, session, "UPDATE rowlock_locks SET note = 'x' WHERE name = 'locked'");
     tap_ok(readable(k.lock, slow_ms(WAIT_MS)), "another transaction has its row: that is told");
-    tap_is_int(rowlock_lock_state(k.lock), ROWLOCK_STATE_JEOPARDY, "as JEOPARDY");
-    tap_ok(EVENTUALLY(k.told.jeopardy == 1), "by the callback, too");
+    tap_ok(becomes(k.lock, ROWLOCK_STATE_JEOPARDY), "as JEOPARDY");
+    tap_ok(EVENTUALLY(k.told.jeopardy > 0), "by the callback, too");
     raw_run(c->raw, session, "COMMIT");
     tap_ok(becomes(k.lock, ROWLOCK_STATE_HELD), "when that ends the lock is HELD again");
-    tap_ok(EVENTUALLY(k.told.held == 1), "which the callback tells as well");
+    tap_ok(EVENTUALLY(k.told.held > 0), "which the callback tells as well");
     is_result(k.db, rowlock_verify(k.lock), ROWLOCK_OK, "it was never over");
     return 0;
 }
@@ -330,10 +331,10 @@ static int silent_network(void *argument)
     keep_one(&k, c, "silent", through);
     OWNED(lock) rowlock_lock *other = must_lock(k.db, "spoken");
     is_result(k.db, keep(other, k.keeper, &k.told), ROWLOCK_OK, "and another");
-    tap_ok(!readable(k.lock, 0), "there is nothing to tell");
+    tap_ok(EVENTUALLY(!readable(k.lock, 0)), "there is nothing to tell");
     faultproxy_blackhole(proxy);
     tap_ok(readable(k.lock, slow_ms(WAIT_MS)), "its network falls silent, and that is told");
-    tap_ok(rowlock_lock_state(k.lock) >= ROWLOCK_STATE_JEOPARDY, "by the clock alone");
+    tap_ok(EVENTUALLY(rowlock_lock_state(k.lock) >= ROWLOCK_STATE_JEOPARDY), "by the clock alone");
     is_result(k.db, rowlock_release(k.lock), ROWLOCK_OK, "the lock can be released meanwhile");
     is_result(k.db, rowlock_renew(other, 0), ROWLOCK_OK, "and the other renewed");
     faultproxy_heal(proxy);
