@@ -117,6 +117,13 @@ holding() {
     exits "and is held meanwhile" 75 run -n min2 true
     killed "a signal ends that" TERM 143 $pid
     holds "and the lock is free" free min2
+    # The run finds the end of the job and the signal at the same moment.
+    begun "$work/min3" run --min-hold 2m --ttl 60s min3 -- sh -c 'echo $$ >"$0"; until [ -e "$0.go" ]; do sleep 0.05; done' "$work/min3"
+    kill -STOP "$pid"
+    touch "$work/min3.go"
+    until_true gone "$(<"$work/min3")"
+    kill -TERM "$pid"
+    killed "a signal that comes when the command has just ended ends the hold" CONT 143 "$pid"
     errs "with --max-hold a command is ended, and told why" 76 "--max-hold" run --max-hold 300ms max -- sleep 300
     exits "the lock is free afterwards" 0 run -n max true
     exits "one that does not heed SIGTERM is killed after --grace" 76 \

@@ -34,6 +34,8 @@ struct watch {
     bool killed;
     /* The last ending signal that was for the job, or the first that is for this process too. */
     int passed_on;
+    /* A signal that came when the job had ended. */
+    int came_late;
     bool said_stopped;
 };
 
@@ -152,8 +154,10 @@ static void pass_on(struct watch *watch, int signal)
     }
     if (signal_ends(signal) && !is_for_both(watch->passed_on))
         watch->passed_on = signal;
-    if (watch->job.ended)
+    if (watch->job.ended) {
+        watch->came_late = signal;
         return;
+    }
     if (signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU)
         return;
     /* The shell's "fg" is meant for the job too. */
@@ -216,16 +220,17 @@ static void watch_rest_of_group(struct watch *watch)
 /* --min-hold: the lock stays after the job. We report the progress now. Returns a signal, or 0. */
 static int hold_on(struct watch *watch)
 {
+    int signal = watch->came_late;
     while (!watch->told && now_ms() < watch->hold_until_ms) {
+        if (signal_ends(signal))
+            return signal;
         lease_progress(&watch->lease);
         lease_look(&watch->lease);
         if (watch->lease.lost)
             break;
         int64_t due_ms = asked.stall_ms ? now_ms() + asked.stall_ms / 2 : NO_END;
-        int signal = wait_for_news(watch, at_most(due_ms, watch->hold_until_ms));
+        signal = wait_for_news(watch, at_most(due_ms, watch->hold_until_ms));
         job_look(&watch->job);
-        if (signal_ends(signal))
-            return signal;
     }
     return 0;
 }
