@@ -77,7 +77,7 @@ open_screen() {
     rm -f "$work/keys" "$work/tty" "$work/tty.new" "$work/after"
     : >"$work/screen"
     mkfifo "$work/keys"
-    SHELL=/bin/sh TERM=${terminal:-vt100} timeout 60 script -qefc "trap : INT; stty rows $rows cols $columns; stty -g >$work/before
+    SHELL=/bin/sh TERM=${terminal:-vt100} timeout $((800 * slow)) script -qefc "trap : INT; stty rows $rows cols $columns; stty -g >$work/before
         tty >$work/tty.new; mv $work/tty.new $work/tty; $line; s=\$?; stty -g >$work/after; exit \$s" "$work/screen" \
         <"$work/keys" >/dev/null 2>&1 &
     pid=$!
