@@ -65,7 +65,7 @@ forwarding() {
     begun "$got.child" run group -- sh -c 'sleep 300 & echo $! >"$0.child"; echo x >"$0"; wait' "$got"
     killed "a signal ends the command" TERM 143 "$pid"
     holds "and its children, since it is sent to all of the group" until_true gone "$(cat "$got.child")"
-    begun "$got.deaf" run --grace 200ms --min-hold 1h deaf -- \
+    begun "$got.deaf" run --ttl 60s --grace 8s --min-hold 1h deaf -- \
         sh -c 'trap "exit 5" TERM; (trap "" TERM; exec sh -c "echo \$\$ >\"\$0\"; exec sleep 300" "$0") & wait' "$got.deaf"
     killed "a child that ignores SIGTERM is killed after --grace, and the job's status stays" TERM 5 "$pid"
     holds "and the child is gone" until_true gone "$(cat "$got.deaf")"
