@@ -56,11 +56,13 @@ own_by_server() {
     fi
 }
 
-# Prints a free port, below the range that the kernel gives to outgoing connections.
+# Prints a free port, below the range that the kernel gives to outgoing connections. In a run of tests
+# (run-tests.sh) it prints each once, since a stopped server needs its port again.
 free_port() {
     local port
     while :; do
         port=$((20000 + RANDOM % 12000))
+        [ ! -d "${ROWLOCK_TEST_RUN:-}" ] || mkdir "$ROWLOCK_TEST_RUN/port-$port" 2>/dev/null || continue
         if ! (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then
             echo "$port"
             return
