@@ -346,6 +346,9 @@ END
     is "leaves nothing else" "$(ls -A "$work/several")" rowlock.prom
 }
 
+# each_holds TOKEN: does each member have the grant? A grant needs a majority only. A renewal gives it to the others.
+each_holds() { rl renew x --owner me --token "$1" --ttl 1h; rl metrics --match x; [ "$(grep -c '^rowlock_lock_held{.* 1$' <<<"$out")" = 3 ]; }
+
 members() {
     local at=$work/members file
     mkdir -p "$at"
@@ -353,6 +356,7 @@ members() {
     exits "three databases" 0 install
     exits "are a quorum" 0 quorum-join
     exits "with a lock" 0 acquire x --owner me --ttl 1h
+    until_true each_holds "$out"
     measures "metrics of a quorum" --match '*'
     for file in 1 2 3; do
         figure "each member" "rowlock_up gauge member='$file' 1.0"
