@@ -275,7 +275,7 @@ jobs() {
     exits "but does not wait for its own" 64 run outer -- "$command" run outer -- true
     case $ROWLOCK_URL in
         sqlite:*) exits "also if the first member lacks its row" 64 run outer -- sh -c \
-            'sqlite3 "$1" "DELETE FROM rowlock_locks" && exec "$0" run -w 20 outer -- true' "$command" "$work/1.db" ;;
+            'sqlite3 -cmd ".timeout 60000" "$1" "DELETE FROM rowlock_locks" && exec "$0" run -w 20 outer -- true' "$command" "$work/1.db" ;;
     esac
 }
 
