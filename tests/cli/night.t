@@ -31,11 +31,11 @@ host() {
 
 successes() { cat "$work"/*.runs 2>/dev/null | sed -n 's/^0 //p' | sort; }
 
-# begun_by WHO: a run of that host, in the middle of its job. Sets $run.
-begun_by() {
-    rm -f "$work/$1.job"
-    until_true test -s "$work/$1.job"
+# hit WHO SIGNAL: sends it to a run of that host whose job has begun. Sets $run.
+hit() { until_true in_job "$@"; same "a run of host $1 gets SIG$2" $? 0; }
+in_job() {
     run=$(<"$work/$1.pid")
+    [ -s "$work/$1.job" ] && ! gone "${run:-none}" && kill -s "$2" "$run"
 }
 
 # Two periods in a row had a success, and both began after $since.
@@ -58,14 +58,12 @@ back() {
 }
 
 host_dies() {
-    begun_by one
-    kill -KILL "$run"
+    hit one KILL
     back "a host that died"
 }
 
 host_freezes() {
-    begun_by two
-    kill -STOP "$run"
+    hit two STOP
     # Time: longer than the lease, by the real clock of the host. More changes nothing.
     sleep 3
     kill -CONT "$run"
@@ -81,7 +79,8 @@ database_freezes() {
 }
 
 database_restarts() {
-    begun_by one
+    # This signal changes nothing.
+    hit one CONT
     server stop
     # Time: the hosts mostly find no server meanwhile. What holds after it holds without that, too.
     sleep 1
@@ -98,8 +97,7 @@ file_locked() {
 
 # A host dies while the database restarts.
 one_fault() {
-    begun_by one
-    kill -KILL "$run"
+    hit one KILL
     if own_server; then
         server stop
         server start
