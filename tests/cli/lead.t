@@ -10,8 +10,8 @@ has_terms() { [ "$(ran "$1")" -ge "$2" ]; }
 
 # leads WHO NAME OPTION…: in the background. Sets $pid.
 leads() {
-    # Time: the next renewal, after a third of the lease, finds the loss. A machine may stand still for the other two.
-    "$command" lead --ttl 15s "${@:2}" -- sh -c "$stay" "$work/$1" 2>"$work/$1.err" </dev/null &
+    # Time: the next renewal, after 5 s, finds the loss. A machine may stand still for 8 s more, as --grace is short.
+    "$command" lead --ttl 15s --grace 1s "${@:2}" -- sh -c "$stay" "$work/$1" 2>"$work/$1.err" </dev/null &
     pid=$!
 }
 

@@ -149,8 +149,8 @@ jobs_of_a_host() {
     job "one that is not there" 127 nightly "$work/none"
     same "others may read the file" "$(stat -c %a "$jobs/rowlock_nightly.prom")" 644
 
-    # Time: the next renewal, after a third of the lease, finds the loss. A machine may stand still for the other two.
-    begun "$work/begun" run --metrics "$jobs" --ttl 15s nightly -- sh -c 'echo >"$0"; exec sleep 60' "$work/begun"
+    # Time: the next renewal, after 5 s, finds the loss. A machine may stand still for 8 s more, as --grace is short.
+    begun "$work/begun" run --metrics "$jobs" --ttl 15s --grace 1s nightly -- sh -c 'echo >"$0"; exec sleep 60' "$work/begun"
     before=$(cat "$jobs/rowlock_nightly.prom")
     exits "another run does not get the lock" 75 run --metrics "$jobs" -n nightly true
     same "which changes nothing" "$(cat "$jobs/rowlock_nightly.prom")" "$before"

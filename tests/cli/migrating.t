@@ -62,8 +62,8 @@ wrappers() {
     same "a wrapper outside is quiet on the host that does not run" \
         "$(chronically "$command" run -n -E 0 chronic true; echo $?)" 0
     rl break chronic
-    # Time: the next renewal, after a third of the lease, finds the loss. A machine may stand still for the other two.
-    out=$(chronically "$command" run --ttl 15s chronic -- sh -c '"$0" break chronic; sleep 300' "$command")
+    # Time: the next renewal, after 5 s, finds the loss. A machine may stand still for 8 s more, as --grace is short.
+    out=$(chronically "$command" run --ttl 15s --grace 1s chronic -- sh -c '"$0" break chronic; sleep 300' "$command")
     same "a wrapper outside passes 76 on" "$?" 76
     has "and tells of a lock that was lost" "$out" "the lock was lost"
 }

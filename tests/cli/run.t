@@ -205,7 +205,7 @@ CREATE FUNCTION pg_catalog.clock_timestamp() RETURNS timestamptz LANGUAGE sql VO
 END
     local -x ROWLOCK_URL=$url
     rl install
-    # Time: the next renewal, after a third of the lease, finds the jump. A machine may stand still for the other two.
+    # Time: the next renewal, after 5 s, finds the jump. A machine may stand still for 9 s more, as --grace is short.
     begin jumping --ttl 15s --grace 300ms
     psql -qAtX "$url" -c "UPDATE clock SET ahead = '1 hour'"
     holds "a lease that ran out because the database's clock jumped is told" \

@@ -136,7 +136,7 @@ switch_over() {
     local token renewed job
     exits "a lock is taken for long" 0 acquire held --owner me --ttl 10m
     token=$out
-    start run --ttl 12 job -- sh -c 'while [ ! -e "$0/stop" ]; do echo tick >>"$0/ticks"; sleep 0.05; done' "$work"
+    start run --ttl 30s --grace 1s job -- sh -c 'while [ ! -e "$0/stop" ]; do echo tick >>"$0/ticks"; sleep 0.05; done' "$work"
     job=$pid
     ok "a job runs" until_true 60 longer "$work/ticks" 0
     read_only "$primary" 1
