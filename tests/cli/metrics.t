@@ -131,7 +131,7 @@ figure_of() {
 }
 
 jobs_of_a_host() {
-    local success before
+    local success before queued_ms waited_ms
     jobs=$work/jobs
     mkdir -p "$jobs"
     job "a job that succeeds" 0 nightly true
@@ -166,9 +166,15 @@ jobs_of_a_host() {
     kill -KILL "$pid"
     wait "$pid" 2>/dev/null
     same "a run that is killed leaves the old file" "$(cat "$jobs/rowlock_nightly.prom")" "$before"
-    expire nightly $(($(date +%s%6N) + 1000000))
-    job "the next one waits for the lease" 0 nightly true
-    between "and says how long" "rowlock_job_wait_seconds gauge name='nightly'" 0.001 3600
+    start run --metrics "$jobs" nightly true
+    until_true queued nightly
+    queued_ms=$(date +%s%3N)
+    pause
+    waited_ms=$(($(date +%s%3N) - queued_ms))
+    rl break nightly
+    ends "the next one waits until that is broken" 0 "$pid"
+    figure_of "$jobs/rowlock_nightly.prom" "its status" "rowlock_job_exit_code gauge name='nightly' 0.0"
+    between "and says how long" "rowlock_job_wait_seconds gauge name='nightly'" ${waited_ms}e-3 3600
     same "no other file is left" "$(ls -A "$jobs")" rowlock_nightly.prom
 }
 
