@@ -48,6 +48,8 @@ rl() {
     status=$?
     out=$(<"$work/out")
     err=$(<"$work/err")
+    # If the machine stood still while the command connected, nothing was sent, and it is run once more.
+    [[ $status$err != 69*"before the connect timeout"* || -n ${again:-} ]] || again=1 rl "$@"
 }
 
 # given NAME N TEXT PART: the last run exited with N, and PART is in TEXT.
