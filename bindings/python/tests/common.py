@@ -130,17 +130,17 @@ class Case(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        with rowlock.connect(URL) as db:
+        with rowlock.connect(URL, connect_timeout=LONG) as db:
             db.install()
 
     def setUp(self):
-        self.db = rowlock.connect(URL, pool=self.pool)
+        self.db = rowlock.connect(URL, pool=self.pool, connect_timeout=LONG)
         self.addCleanup(self.db.close)
         # A server that the user brings keeps the once keys of earlier runs.
         self.name = f"{self.id()} {os.getpid()} {time.time_ns()}"
 
     def other(self, **how):
-        db = rowlock.connect(URL, **how)
+        db = rowlock.connect(URL, **{"connect_timeout": LONG, **how})
         self.addCleanup(db.close)
         return db
 
