@@ -19,6 +19,7 @@
 #     pause                           a twentieth of a second
 #     for_each_database FUNCTION…     calls them in turn with ROWLOCK_URL set, and $db the database's name
 #     install_tables                  the first of them, if the others need tables
+#     ended_by FILE END               whether the times that a job has noted are before END
 #     expire NAME [END]               ends the lease of a lock, in the table of $db
 #     own_servers                     comes first in a script that stops servers
 #     own_server                      whether the server of $db is a private one
@@ -278,6 +279,12 @@ install_tables() { rl install; }
 
 # expire NAME [END]: its lease ended as soon as it was granted, or ends then, in microseconds since 1970.
 expire() { sql_client <<<"UPDATE ${ROWLOCK_URL##*rowlock_prefix=}locks SET expires = ${2:-acquired + 1} WHERE name = '$1';"; }
+
+# They may be later if the machine stood still shortly before: for 200 ms in the last second.
+ended_by() {
+    awk -v end="$2" '$1 > end - 1000000 && last && $1 - last > 200000 { stood = 1 } { last = $1 }
+        END { exit !last || last >= end && !stood }' "$1"
+}
 
 # The script runs anew, with servers that it may stop while other tests use the shared ones.
 own_servers() {
