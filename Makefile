@@ -314,7 +314,8 @@ define run
 +@$(MAKE) --no-print-directory run-$@ $(2)
 endef
 
-.PHONY: check run-check check-quick check-sqlite check-postgres check-mysql test-programs
+.PHONY: check run-check check-quick check-sqlite check-postgres check-mysql test-programs check-abi check-more check-often
+.PHONY: check-reproducible check-deb check-abidiff check-asan check-ubsan check-tsan check-valgrind run-check-valgrind
 ## check: every test, on a private PostgreSQL and MariaDB; installs what is missing
 check:
 	@tools/install-deps.sh all
@@ -324,18 +325,17 @@ run-check: test-programs
 	$(Q)$(TEST_ENV) SKIPS_AS_FAILS=1 $(call run_on_servers,$(ALL_TESTS))
 # Benchmarks are compiled too, so that a change of the header is noticed there.
 test-programs: all $(call chosen,$(TEST_PROGRAMS)) $(STARTED) $(LEVEL_PROGRAMS) $(if $(SANITIZE),,python-if-possible) \
-    $(if $(TESTS),,$(BENCH_PROGRAMS) $(SOAK_PROGRAM))
+    $(SIMULATE) $(if $(TESTS),,$(BENCH_PROGRAMS) $(SOAK_PROGRAM))
 
 ## check-quick: unit, fuzz, ABI and SQLite tests; needs no server
 # It builds only what it runs. Without a server there is no order either.
 check-quick: PROVE_FLAGS += --rules 'par=**'
-check-quick: all $(filter $(BUILD)/%,$(QUICK_TESTS))
+check-quick: all $(SIMULATE) $(filter $(BUILD)/%,$(QUICK_TESTS))
 	$(Q)$(TEST_ENV) $(call run_tests,$(QUICK_TESTS))
 
 ## check-sqlite, check-postgres, check-mysql: all tests of one database
 check-sqlite check-postgres check-mysql: check-%: test-programs
 	$(Q)$(call run_of,$*,$(call tests_of,$*))
-.PHONY: check-abi check-more check-often check-reproducible check-deb check-abidiff
 ## check-abi: headers in five dialects of C and C++, exported names, layout of the source
 check-abi: test-programs
 	$(Q)$(TEST_ENV) $(call run_tests,$(call tests_in,abi))
@@ -344,9 +344,9 @@ check-abi: test-programs
 check-more:
 	-@tools/install-deps.sh more
 	+@tests/more/run.sh
+## simulate: clients and servers with faults in one thread; WORLD=one SEED=1 GRANTS=100000
 ## check-often: make check, RUNS times (20); BUSY=8 beside busy processes, CPUS=0 on one processor
-check-often:
-	@tests/more/often.sh
+check-often: ; @tests/more/often.sh
 ## check-reproducible: make dist and make install give the same bytes in any folder
 ## check-deb: make deb, lintian, and the packages unpacked into a folder
 ## check-abidiff: can programs that were linked with the last release use this library?
@@ -356,7 +356,7 @@ check-reproducible check-deb check-abidiff: check-%:
 	$(Q)mkdir -p $(BUILD)
 	$(Q)$(TEST_ENV) SKIPS_AS_FAILS=1 ROWLOCK_TEST_TIMEOUT=1200 $(call run_tests,tests/dist/$*.t)
 
-.PHONY: check-asan check-ubsan check-tsan check-valgrind run-check-valgrind fuzz run-fuzz coverage coverage-table
+.PHONY: fuzz run-fuzz coverage coverage-table
 ## check-asan, check-ubsan, check-tsan: every test under a sanitizer
 # The thread sanitizer does not support the memory layout of some kernels. setarch changes it. A
 # child that a test has forked may start threads.

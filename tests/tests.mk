@@ -37,7 +37,7 @@ STARTED := $(BUILD)/tests/cluster/load $(BUILD)/tests/quorum/crew
 
 TEST_PROGRAMS := $(UNIT_PROGRAMS) $(PLAIN_PROGRAMS) $(EACH_PROGRAMS) $(CONTRACT_PROGRAMS)
 # The Python package cannot be loaded with a sanitizer's library.
-TEST_SCRIPTS := $(call for_backends,$(foreach d,$(TEST_DIRS) cli upgrade $(if $(SANITIZE),,python),$(wildcard tests/$(d)/*.t)))
+TEST_SCRIPTS := $(call for_backends,$(foreach d,$(TEST_DIRS) cli upgrade $(if $(SANITIZE),,python simulate),$(wildcard tests/$(d)/*.t)))
 TEST_HELPERS_A := $(BUILD)/tests/helpers.a
 TEST_HELPERS := $(filter-out $(STARTED_SRCS) $(foreach kind,test each served,$(call in_tests,$(kind)_*.c)),\
                 $(call in_tests,*.c) $(wildcard tests/lib/*.c))
@@ -132,6 +132,23 @@ $(BENCH_PROGRAMS) $(SOAK_PROGRAM) $(PEERS_PROGRAM): \
     $(call objects,$(filter-out $(BENCH_MAINS),$(BENCH_SRCS)) tests/lib/faultproxy.c $(call for_backends,$(wildcard tests/lib/raw*.c))) $(LIB_A)
 	$(link)
 
+# The simulation has files in place of the library's of these names: the linker takes the first. Its
+# fibers have stacks of their own, and longjmp() goes from one to another.
+SIMULATE := $(if $(filter sqlite,$(BACKENDS)),$(if $(SANITIZE),,$(BUILD)/tests/simulate/simulate))
+$(BUILD)/tests/simulate/%.o: OBJ_CFLAGS = $(OF_TESTS) -Isrc -U_FORTIFY_SOURCE $(SQLITE_CFLAGS)
+$(SIMULATE): $(call objects,$(wildcard tests/simulate/*.c)) $(LIB_A)
+	$(link)
+SEED ?= $(shell date +%s)
+GRANTS ?= 100000
+WORLD ?= one keepers pool quorum
+.PHONY: simulate simulate-program simulate-mutants
+simulate-program: $(SIMULATE)
+simulate-mutants: $(SIMULATE)
+	@tests/simulate/mutants.sh $(TESTS)
+simulate: $(SIMULATE)
+	$(Q)folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && chmod 711 "$$folder" && \
+	    for world in $(WORLD); do TMPDIR=$$folder $< $$world $(SEED) $(GRANTS) || exit 1; done
+
 # A target of fuzz is a test that `make check` runs on its corpus.
 FUZZ_TARGETS := $(patsubst tests/fuzz/test_%.c,%,$(shell grep -l LLVMFuzzerTestOneInput $(wildcard tests/fuzz/test_*.c) /dev/null))
 FUZZ_PROGRAMS := $(FUZZ_TARGETS:%=$(BUILD)/tests/fuzz/fuzz_%)
@@ -156,7 +173,7 @@ ALL_TESTS := $(filter-out $(CLUSTER_TESTS),$(TEST_PROGRAMS) $(TEST_SCRIPTS))
 # $(call tests_in,FOLDERS), $(call tests_of,DATABASE): without those with another database in their name.
 tests_in = $(foreach d,$(1),$(filter $(BUILD)/tests/$(d)/% tests/$(d)/%,$(ALL_TESTS)))
 tests_of = $(call without,$(filter-out $(1),$(DATABASES)),$(call tests_in,contract interleave $(SUBJECTS) cli upgrade python))
-QUICK_TESTS := $(call tests_in,unit fuzz memory abi) $(filter $(call tests_in,contract),$(call tests_of,sqlite))
+QUICK_TESTS := $(call tests_in,unit fuzz memory abi simulate) $(filter $(call tests_in,contract),$(call tests_of,sqlite))
 # $(call run_tests,TESTS,JOBS), $(call run_of,DATABASE,TESTS), $(call run_on_servers,TESTS): each test of a server
 # gets its own server in the last, unless the user has set the URL of one.
 run_tests = $(PROVE) $(PROVE_FLAGS) -j$(or $(2),$(TEST_JOBS)) --exec tests/lib/run-test.sh $(call chosen,$(1))

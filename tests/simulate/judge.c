@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT
+ * What must hold at each moment, and the story that a failure tells. */
+#include "simulate.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NAMES_MOST = 4096, STORY = 60 };
+
+char judge_command[200];
+int64_t judge_grants;
+
+/* ---- the story */
+
+static struct line {
+    int64_t time;
+    int who;
+    char what[60], name[60];
+    int64_t a, b;
+} story[STORY];
+static uint64_t told, sum = 14695981039346656037u;
+
+/* FNV-1a */
+static void add(const void *bytes, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        sum = (sum ^ ((const unsigned char *)bytes)[i]) * 1099511628211u;
+}
+
+static void print(FILE *out, const struct line *line)
+{
+    fprintf(out, "%12.6f  %s %d %s %s %" PRId64 " %" PRId64 "\n", (double)line->time / SECOND,
+            line->who < 0 ? "server" : "client", line->who < 0 ? -1 - line->who : line->who,
+            line->what, line->name, line->a, line->b);
+}
+
+void tell(int who, const char *what, const char *name, int64_t a, int64_t b)
+{
+    static FILE *trace;
+    const char *path = told == 0 ? getenv("TRACE") : NULL;
+    struct line *line = &story[told++ % STORY];
+    *line = (struct line){.time = sim_now(), .who = who, .a = a, .b = b};
+    snprintf(line->what, sizeof line->what, "%s", what);
+    snprintf(line->name, sizeof line->name, "%s", name ? name : "");
+    const int64_t numbers[] = {line->time, who, a, b};
+    add(numbers, sizeof numbers);
+    add(line->what, strlen(line->what));
+    if (path && *path)
+        trace = fopen(path, "w");
+    if (trace)
+        print(trace, line);
+}
+
+uint64_t judge_sum(void)
+{
+    return sum;
+}
+
+void violation(const char *format, ...)
+{
+    va_list arguments;
+    fflush(stdout);
+    for (uint64_t i = told > STORY ? told - STORY : 0; i < told; i++)
+        print(stderr, &story[i % STORY]);
+    fprintf(stderr, "%12.6f  VIOLATION: ", (double)sim_now() / SECOND);
+    va_start(arguments, format);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    fprintf(stderr, "\nafter %" PRId64 " grants; again: %s\n", judge_grants, judge_command);
+    exit(1);
+}
+
+/* ---- locks */
+
+static struct lock {
+    char name[40];
+    /* The newest token that a holder was told. */
+    int64_t newest;
+    struct holding *holdings;
+} locks[NAMES_MOST];
+
+static struct lock *find(const char *name)
+{
+    size_t i = 5381;
+    for (const char *at = name; *at; at++)
+        i = i * 33 + (unsigned char)*at;
+    for (i %= NAMES_MOST; locks[i].name[0] && strcmp(locks[i].name, name) != 0;)
+        i = (i + 1) % NAMES_MOST;
+    if (!locks[i].name[0])
+        snprintf(locks[i].name, sizeof locks[i].name, "%s", name);
+    return &locks[i];
+}
+
+int64_t judge_asks(const char *name)
+{
+    return find(name)->newest;
+}
+
+/* Another one that trusts its lease. By its own clock it may run so much too slowly. */
+static void check_other(const struct holding *other, const struct holding *holding)
+{
+    struct process *running = sim_process;
+    int64_t drift_ms = other->ttl_ms * llabs(other->process->ppm) / 1000000 + 2;
+    sim_process = (struct process *)other->process;
+    int64_t left_ms = rowlock_lock_remaining_ms(other->lock);
+    sim_process = running;
+    if (left_ms > drift_ms)
+        violation("client %d is granted '%s' with token %" PRId64 ", and client %d trusts token "
+                  "%" PRId64 " for %" PRId64 " ms more",
+                  holding->process->number, holding->name, holding->token, other->process->number,
+                  other->token, left_ms);
+}
+
+void judge_granted(struct holding *holding, int64_t above)
+{
+    struct lock *lock = find(holding->name);
+    judge_grants++;
+    tell(holding->process->number, "is granted", holding->name, holding->token, holding->ttl_ms);
+    if (holding->token <= above)
+        violation("client %d is granted '%s' with token %" PRId64 ", and %" PRId64 " was told "
+                  "before it asked",
+                  holding->process->number, holding->name, holding->token, above);
+    for (struct holding **at = &lock->holdings; *at;) {
+        if ((*at)->token == holding->token)
+            violation("clients %d and %d have token %" PRId64 " of '%s'", (*at)->process->number,
+                      holding->process->number, holding->token, holding->name);
+        if ((*at)->process->dead) {
+            *at = (*at)->next;
+            continue;
+        }
+        check_other(*at, holding);
+        at = &(*at)->next;
+    }
+    lock->newest = holding->token > lock->newest ? holding->token : lock->newest;
+    holding->next = lock->holdings;
+    lock->holdings = holding;
+}
+
+void judge_ends(struct holding *holding)
+{
+    struct holding **at = &find(holding->name)->holdings;
+    while (*at && *at != holding)
+        at = &(*at)->next;
+    if (*at)
+        *at = holding->next;
+}
+
+void judge_commits(const char *name, int64_t token)
+{
+    int64_t newest = find(name)->newest;
+    if (token < newest)
+        violation("a transaction that proved token %" PRId64 " of '%s' is committed after token "
+                  "%" PRId64 " was granted",
+                  token, name, newest);
+}

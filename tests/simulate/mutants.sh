@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# Plants each fault of tests/simulate/mutants in a copy of the source, and runs the simulation until
+# it finds the fault. `make simulate-mutants` calls it.
+#
+# usage: tests/simulate/mutants.sh [WORD]   only the faults with WORD in their names
+#   MUTANT_SECONDS   how long each is looked for (120)
+# Prints each fault with its world, the seed and the seconds of the first failure. The status is 1
+# if one was not found, or if the source without a fault fails.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+limit=${MUTANT_SECONDS:-120}
+here=$PWD
+copy=$(mktemp -d) || exit 1
+trap 'rm -rf "$copy"' EXIT
+chmod 711 "$copy"
+# The objects come along, so that only what changes is built.
+cp -a Makefile include src sql tools tests docs examples bindings packaging debian CHANGELOG.md "$copy" 2>/dev/null
+mkdir -p "$copy/build" "$copy/files"
+for folder in build/[0-9]*/; do
+    [ ! -e "$folder/tests/simulate/simulate" ] || cp -a "$folder" "$copy/build/"
+done
+cd "$copy" || exit 1
+unset MAKEFLAGS MFLAGS MAKELEVEL
+
+# run WORLD SEED GRANTS SECONDS: the message of a failure. A run that does not end has failed, too.
+run() {
+    local out
+    out=$(TMPDIR=$copy/files timeout "$4" "$program" "$1" "$2" "$3" 2>&1)
+    case $? in
+        0) return 0 ;;
+        124) echo "does not end" ;;
+        *) grep -o 'VIOLATION: .*' <<<"$out" || echo "crashes" ;;
+    esac
+}
+
+build() { make -s simulate-program >build.log 2>&1; }
+
+build || { cat build.log; exit 1; }
+program=$(echo build/*/tests/simulate/simulate)
+for world in one keepers pool quorum; do
+    message=$(run "$world" 1 5000 "$limit")
+    [ -z "$message" ] || { echo "$world fails without a fault: $message"; exit 1; }
+done
+
+bad=0
+while IFS='|' read -r name world file command; do
+    name=$(xargs <<<"$name") world=$(xargs <<<"$world") file=$(xargs <<<"$file") command=${command# }
+    case $name in '#'* | '') continue ;; *"${1:-}"*) ;; *) continue ;; esac
+    sed -i "$command" "$file"
+    message=
+    begin=$SECONDS
+    if cmp -s "$file" "$here/$file"; then
+        message="IS NOT PLANTED: the line is not there any more"
+        bad=1
+    elif ! build; then
+        message="IS NOT PLANTED: $(grep -m 1 error build.log)"
+        bad=1
+    fi
+    begin=$SECONDS
+    for ((seed = 1; SECONDS - begin < limit && ${#message} == 0; seed++)); do
+        message=$(run "$world" "$seed" 5000 "$limit")
+    done
+    [ -n "$message" ] || { message="NOT FOUND"; bad=1; }
+    printf '%-30s %-8s %4s s, seed %-3s %.90s\n' "$name" "$world" $((SECONDS - begin)) $((seed - 1)) "${message#VIOLATION: }"
+    cp "$here/$file" "$file"
+done < <(sed 's/ *| */|/; s/ *| */|/2; s/ *| */|/3' "$here/tests/simulate/mutants")
+exit $bad

@@ -1,0 +1,520 @@
+/* SPDX-License-Identifier: MIT
+ * The place of src/api/drivers.c and of src/drivers/sqlite/wakeup.c: a driver whose requests travel
+ * to a server and back. The server carries out each one with SQLite's own driver, on a database in
+ * memory. Wake-ups are messages that may be lost. */
+#include "simulate.h"
+
+#include "api/api.h"
+#include "core/statements.h"
+#include "drivers/sqlite/driver.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    QUICKEST = 30,
+    SLOWEST = 2 * MILLISECOND,
+    /* of a slow request, and of one that arrives late */
+    LATEST = 20 * SECOND,
+    EPOCH_S = 1700000000,
+    IDLE_MOST = 8192
+};
+
+struct faults faults;
+
+/* A session of a server. It stays until both sides have ended it. */
+struct session {
+    struct session *next;
+    int64_t number;
+    int server;
+    /* The client has ended it, the server has, requests are on the way. */
+    bool closed, dead;
+    int travelling;
+    bool framed;
+    /* The connection of SQLite. */
+    struct conn *lite;
+    /* A wake-up has come for it, and the alarm of the handle that awaits it. */
+    bool woken;
+    const void *awaits;
+    /* What its next COMMIT proves. */
+    const char *guards;
+    int64_t token;
+};
+
+static struct server {
+    char url[200];
+    int64_t down_until, frozen_until;
+    struct session *sessions;
+    struct conn *idle[IDLE_MOST];
+    int idle_count;
+} servers[SERVERS_MOST];
+static int server_count;
+/* A pooler is in between: sessions have no names, so a client cannot end an earlier one. */
+static bool pooled;
+
+/* The server that SQLite runs for, and the session. */
+static int at_server;
+static struct session *at_session;
+static struct rlk_texts texts;
+
+extern const struct rlk_driver rlk_driver_sqlite;
+
+/* ---- the file system of SQLite: memory, and the clock of the server */
+
+static int read_clock(sqlite3_vfs *vfs, sqlite3_int64 *out)
+{
+    *out = 210866760000000 + (int64_t)EPOCH_S * 1000 + sim_now() / 1000;
+    return SQLITE_OK;
+}
+
+static int draw(sqlite3_vfs *vfs, int size, char *out)
+{
+    for (int i = 0; i < size; i++)
+        out[i] = (char)sim_random(256);
+    return size;
+}
+
+static void use_memory(void)
+{
+    static sqlite3_vfs vfs;
+    sqlite3_config(SQLITE_CONFIG_SINGLETHREAD);
+    sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+    sqlite3_initialize();
+    vfs = *sqlite3_vfs_find("memdb");
+    vfs.zName = "simulated";
+    vfs.xCurrentTimeInt64 = read_clock;
+    vfs.xRandomness = draw;
+    sqlite3_vfs_register(&vfs, 1);
+}
+
+/* ---- wake-ups */
+
+static void arrive_wakeup(void *context)
+{
+    int64_t number = *(int64_t *)context;
+    free(context);
+    for (int i = 0; i < server_count; i++)
+        for (struct session *s = servers[i].sessions; s; s = s->next)
+            if (s->number == number) {
+                s->woken = true;
+                if (s->awaits)
+                    sim_wake(s->awaits);
+                return;
+            }
+}
+
+void lite_wake(struct conn *conn, const char *wakeup)
+{
+    int64_t *number = malloc(sizeof *number);
+    if (sscanf(wakeup, "session %lld", (long long *)number) != 1 || sim_once_in(faults.deaf)) {
+        free(number);
+        return;
+    }
+    sim_at(sim_now() + sim_spread(QUICKEST, SLOWEST), arrive_wakeup, number);
+}
+
+void lite_open_wakeup(struct conn *conn)
+{
+    snprintf(conn->wakeup, sizeof conn->wakeup, "session %lld", (long long)at_session->number);
+}
+
+void lite_close_wakeup(struct conn *conn)
+{
+    conn->wakeup[0] = '\0';
+}
+
+bool lite_note(void *state, struct rlk_call *call, enum rlk_news news,
+               const struct rlk_request *request, int64_t number)
+{
+    return news == RLK_ENQUEUED && number != 0;
+}
+
+enum rlk_class lite_await(void *state, struct rlk_call *call, const struct rlk_request *request,
+                          int wake, enum rlk_wakeup *out)
+{
+    struct session *s = *(struct session **)state;
+    int64_t until = sim_true(call->deadline_us);
+    bool rings;
+    s->awaits = sim_alarm(wake, &rings);
+    while (!rings && !s->woken && sim_now() < until) {
+        sim_wait(s->awaits ? s->awaits : s, until);
+        sim_alarm(wake, &rings);
+    }
+    s->awaits = NULL;
+    *out = rings ? RLK_INTERRUPTED : s->woken ? RLK_WAKEUP : RLK_SILENT;
+    s->woken = false;
+    return RLK_DONE;
+}
+
+/* No client waits for a file. */
+#define NO_TURN(name, ...) \
+    void name(__VA_ARGS__) \
+    {                      \
+    }
+NO_TURN(lite_name_turn, struct conn *conn)
+NO_TURN(lite_await_turn, struct conn *conn, int64_t waited_us)
+NO_TURN(lite_end_turn, struct conn *conn)
+NO_TURN(lite_pass_turn, struct conn *conn)
+NO_TURN(lite_let_pass, struct conn *conn)
+
+/* ---- sessions */
+
+/* A server does not wait for its file: a request is CONTENTION then, and the client asks again.
+ * NULL: a new connection is needed, and another one writes. */
+static struct conn *open_lite(int server)
+{
+    struct server *on = &servers[server];
+    if (on->idle_count > 0)
+        return on->idle[--on->idle_count];
+    struct conn *lite = calloc(1, sizeof *lite);
+    struct rlk_call call = {.deadline_us = 0};
+    struct rlk_hello hello = {0};
+    const struct rlk_target target = {.url = on->url};
+    at_server = server;
+    if (lite_open(lite, &call, &target, &texts, &hello) != RLK_DONE) {
+        free(lite);
+        return NULL;
+    }
+    sqlite3_busy_handler(lite->db, NULL, NULL);
+    return lite;
+}
+
+static void roll_back(struct session *s)
+{
+    struct rlk_call call = {.deadline_us = INT64_MAX};
+    if (!s->framed)
+        return;
+    s->framed = false;
+    at_server = s->server;
+    if (rlk_driver_sqlite.frame(s->lite, &call, RLK_ROLLBACK) != RLK_DONE)
+        violation("a transaction cannot be rolled back: %s", call.text);
+}
+
+/* The server ends the session: nothing that is on the way is done any more. */
+static void end_session(struct session *s)
+{
+    if (!s->dead)
+        roll_back(s);
+    s->dead = true;
+}
+
+static void free_session(struct session *s)
+{
+    struct server *server = &servers[s->server];
+    struct session **at = &server->sessions;
+    if (!s->closed || s->travelling > 0)
+        return;
+    end_session(s);
+    while (*at != s)
+        at = &(*at)->next;
+    *at = s->next;
+    lite_close_wakeup(s->lite);
+    if (server->idle_count < IDLE_MOST)
+        server->idle[server->idle_count++] = s->lite;
+    free(s);
+}
+
+void network_cut(int server)
+{
+    for (struct session *s = servers[server].sessions; s; s = s->next)
+        end_session(s);
+}
+
+void network_stop(int server, int64_t until)
+{
+    network_cut(server);
+    servers[server].down_until = until;
+}
+
+void network_freeze(int server, int64_t until)
+{
+    servers[server].frozen_until = until;
+}
+
+/* ---- a request */
+
+/* One of the server's operations. */
+struct request {
+    struct session *session;
+    enum rlk_frame frame;
+    const char *script;
+    struct rlk_query *query;
+};
+
+/* The server carries it out, in no time. */
+static enum rlk_class carry_out(const struct request *r, struct rlk_call *call)
+{
+    struct session *s = r->session;
+    int64_t deadline_us = call->deadline_us;
+    enum rlk_class class;
+    at_server = s->server;
+    at_session = s;
+    call->deadline_us = INT64_MAX;
+    if (r->script)
+        class = rlk_driver_sqlite.script(s->lite, call, r->script);
+    else if (r->frame)
+        class = rlk_driver_sqlite.frame(s->lite, call, r->frame);
+    else
+        class = rlk_driver_sqlite.query(s->lite, call, r->query);
+    call->deadline_us = deadline_us;
+    if (r->frame == RLK_COMMIT && class == RLK_DONE && s->guards)
+        judge_commits(s->guards, s->token);
+    s->guards = r->frame == RLK_COMMIT ? NULL : s->guards;
+    s->framed = s->lite->db && !sqlite3_get_autocommit(s->lite->db);
+    return class;
+}
+
+/* ---- a request that arrives after its client has given up */
+
+struct late {
+    struct request request;
+    struct rlk_query query;
+    struct rlk_call call;
+    rowlock_value *values;
+};
+
+static void arrive_late(void *context)
+{
+    struct late *late = context;
+    struct session *s = late->request.session;
+    int64_t frozen_until = servers[s->server].frozen_until;
+    if (!s->dead && frozen_until > sim_now()) {
+        sim_at(frozen_until, arrive_late, late);
+        return;
+    }
+    if (!s->dead) {
+        enum rlk_class class = carry_out(&late->request, &late->call);
+        tell(-1 - s->server, "does what came late", late->call.text, s->number, class);
+    }
+    for (size_t i = 0; i < late->query.count; i++)
+        free((char *)late->values[i].text);
+    free(late->values);
+    free(late);
+    s->travelling--;
+    free_session(s);
+}
+
+/* Only steps outside of transactions, and COMMIT. Others end with their session. */
+static void send_late(const struct request *r, const struct rlk_call *call, int64_t time)
+{
+    struct session *s = r->session;
+    bool commits = r->frame == RLK_COMMIT;
+    if (s->dead || (s->framed && !commits) || !(commits || (r->query && r->query->step)))
+        return;
+    struct late *late = calloc(1, sizeof *late);
+    late->request = *r;
+    late->call = *call;
+    if (r->query) {
+        late->query = *r->query;
+        late->request.query = &late->query;
+        late->query.each = NULL;
+        late->query.own = NULL;
+        late->values = calloc(r->query->count + 1, sizeof *late->values);
+        for (size_t i = 0; i < r->query->count; i++) {
+            late->values[i] = r->query->values[i];
+            if (late->values[i].text)
+                late->values[i].text = strndup(late->values[i].text, late->values[i].length);
+        }
+        late->query.values = late->values;
+        late->query.wakes = NULL;
+    }
+    s->travelling++;
+    sim_at(time, arrive_late, late);
+}
+
+/* ---- the way */
+
+static int64_t way(void)
+{
+    return sim_once_in(faults.slow) ? sim_spread(SLOWEST, LATEST) : sim_spread(QUICKEST, SLOWEST);
+}
+
+/* The client hears no more of it. A reset comes early, else it waits until its deadline. */
+static enum rlk_class hear_nothing(struct session *s, struct rlk_call *call, int64_t until)
+{
+    sim_wait(NULL, sim_random(2) ? until : sim_now() + sim_random(until - sim_now() + 1));
+    if (!s->travelling)
+        end_session(s);
+    return rlk_refuse(call, RLK_UNCERTAIN, "no answer came");
+}
+
+/* Sends it, and brings the answer back. */
+static enum rlk_class travel(const struct request *r, struct rlk_call *call)
+{
+    struct session *s = r->session;
+    const struct server *server = &servers[s->server];
+    int64_t until = sim_true(call->deadline_us);
+    if (sim_once_in(faults.cut))
+        end_session(s);
+    if (s->dead)
+        return rlk_refuse(call, RLK_UNSENT, "the connection is gone");
+    int64_t arrives = sim_now() + way();
+    if (arrives < server->frozen_until)
+        arrives = server->frozen_until + sim_random(SLOWEST);
+    if (sim_once_in(faults.lost))
+        return hear_nothing(s, call, until);
+    if (sim_once_in(faults.late) || arrives >= until) {
+        send_late(r, call, arrives + (arrives < until ? sim_spread(SLOWEST, LATEST) : 0));
+        return hear_nothing(s, call, until);
+    }
+    sim_wait(NULL, arrives);
+    if (s->dead || server->down_until > sim_now())
+        return hear_nothing(s, call, until);
+    bool mute = sim_once_in(faults.mute);
+    struct rlk_query unheard;
+    struct request what = *r;
+    if (mute && r->query) {
+        unheard = *r->query;
+        unheard.each = NULL;
+        what.query = &unheard;
+    }
+    enum rlk_class class = carry_out(&what, call);
+    arrives = sim_now() + way();
+    if (!mute && arrives < until) {
+        sim_wait(NULL, arrives);
+        return class;
+    }
+    class = hear_nothing(s, call, until);
+    end_session(s);
+    return class;
+}
+
+/* ---- the driver */
+
+static enum rlk_class sim_open(void *conn, struct rlk_call *call, const struct rlk_target *target,
+                               const struct rlk_texts *unused, struct rlk_hello *hello)
+{
+    static int64_t numbers;
+    int server = atoi(strrchr(target->url, '/') + 1);
+    int64_t until = sim_true(call->deadline_us), arrives = sim_now() + 2 * way();
+    struct server *on = &servers[server];
+    if (on->frozen_until > arrives)
+        arrives = on->frozen_until;
+    sim_wait(NULL, arrives < until ? arrives : until);
+    if (arrives >= until || on->down_until > sim_now())
+        return rlk_refuse(call, RLK_UNSENT, "the server is away");
+    for (struct session *s = on->sessions, *next; s && target->lingering[0]; s = next) {
+        next = s->next;
+        if (s->number == atoll(target->lingering))
+            end_session(s);
+    }
+    struct conn *lite = open_lite(server);
+    if (!lite)
+        return rlk_refuse(call, RLK_UNSENT, "the server takes no connection at this moment");
+    struct session *s = calloc(1, sizeof *s);
+    *s =
+        (struct session){.next = on->sessions, .number = ++numbers, .server = server, .lite = lite};
+    on->sessions = s;
+    *(struct session **)conn = s;
+    snprintf(hello->schema, sizeof hello->schema, "main");
+    if (!pooled)
+        snprintf(hello->session, sizeof hello->session, "%lld", (long long)s->number);
+    hello->takes_writes = true;
+    return RLK_DONE;
+}
+
+static void sim_close(void *conn, bool in_child)
+{
+    struct session *s = *(struct session **)conn;
+    if (!s)
+        return;
+    s->closed = true;
+    if (!s->travelling)
+        end_session(s);
+    free_session(s);
+    *(struct session **)conn = NULL;
+}
+
+static enum rlk_class sim_script(void *conn, struct rlk_call *call, const char *sql)
+{
+    return travel(&(struct request){.session = *(struct session **)conn, .script = sql}, call);
+}
+
+static enum rlk_class sim_query(void *conn, struct rlk_call *call, struct rlk_query *query)
+{
+    return travel(&(struct request){.session = *(struct session **)conn, .query = query}, call);
+}
+
+static enum rlk_class sim_frame(void *conn, struct rlk_call *call, enum rlk_frame what)
+{
+    struct session *s = *(struct session **)conn;
+    call->inside = s && s->framed;
+    if (what == RLK_LOOK)
+        return RLK_DONE;
+    return travel(&(struct request){.session = s, .frame = what}, call);
+}
+
+static struct rlk_driver driver;
+
+const struct rlk_driver *rlk_driver_find(const char *scheme, bool *known)
+{
+    *known = strcmp(scheme, "sqlite") == 0;
+    return *known ? &driver : NULL;
+}
+
+/* ---- the servers */
+
+static void install(int server)
+{
+    rowlock_db *db = NULL;
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    int result = rowlock_db_open(servers[server].url, NULL, &db, &err);
+    if (result == ROWLOCK_OK)
+        result = rowlock_install(db);
+    if (result != ROWLOCK_OK)
+        violation("install: %s", db ? rowlock_db_error(db)->text : err.text);
+    rowlock_db_close(db);
+}
+
+static void *install_all(void *context)
+{
+    for (int i = 0; i < server_count; i++)
+        install(i);
+    *(bool *)context = true;
+    return NULL;
+}
+
+void network_open(const char *folder, int count)
+{
+    static struct process installer = {.number = 0};
+    bool done = false;
+    use_memory();
+    driver = rlk_driver_sqlite;
+    driver.conn_size = sizeof(struct session *);
+    driver.local = sim_random(2);
+    pooled = sim_random(3) == 0;
+    driver.open = sim_open;
+    driver.close = sim_close;
+    driver.script = sim_script;
+    driver.query = sim_query;
+    driver.frame = sim_frame;
+    snprintf(texts.schema, sizeof texts.schema, "main");
+    snprintf(texts.prefix, sizeof texts.prefix, "rowlock_");
+    if (rlk_texts_fill(&texts, &driver) != 0)
+        violation("no memory for the texts");
+    server_count = count;
+    for (int i = 0; i < count; i++) {
+        snprintf(servers[i].url, sizeof servers[i].url, "sqlite:%s/%d", folder, i);
+        FILE *file = fopen(strchr(servers[i].url, '/'), "w");
+        if (!file || fclose(file) != 0)
+            violation("cannot make %s", servers[i].url);
+    }
+    sim_start(&installer, install_all, &done);
+    sim_run(&done);
+}
+
+const char *network_url(int server)
+{
+    return servers[server].url;
+}
+
+void network_guard(const char *name, int64_t token)
+{
+    for (int i = 0; i < server_count; i++)
+        for (struct session *s = servers[i].sessions; s; s = s->next)
+            if (s->framed && !s->dead && !s->closed) {
+                s->guards = name;
+                s->token = token;
+            }
+}
