@@ -78,9 +78,10 @@ bool sim_once_in(int64_t many)
 
 int64_t sim_spread(int64_t least, int64_t most)
 {
-    int64_t top = least;
-    while (top < most && sim_random(2))
-        top *= 2;
+    int doublings = 0;
+    while (least << (doublings + 1) < most)
+        doublings++;
+    int64_t top = least << (sim_random(doublings + 1) + 1);
     return least + sim_random((top < most ? top : most) - least + 1);
 }
 

@@ -5,6 +5,7 @@
 #include "simulate.h"
 
 #include "api/api.h"
+#include "core/port.h"
 #include "core/statements.h"
 #include "drivers/sqlite/driver.h"
 
@@ -271,7 +272,7 @@ struct late {
     struct request request;
     struct rlk_query query;
     struct rlk_call call;
-    rowlock_value *values;
+    struct rlk_copies in;
 };
 
 static void arrive_late(void *context)
@@ -287,9 +288,7 @@ static void arrive_late(void *context)
         enum rlk_class class = carry_out(&late->request, &late->call);
         tell(-1 - s->server, "does what came late", late->call.text, s->number, class);
     }
-    for (size_t i = 0; i < late->query.count; i++)
-        free((char *)late->values[i].text);
-    free(late->values);
+    rlk_copies_clear(&late->in);
     free(late);
     s->travelling--;
     free_session(s);
@@ -309,14 +308,11 @@ static void send_late(const struct request *r, const struct rlk_call *call, int6
         late->query = *r->query;
         late->request.query = &late->query;
         late->query.each = NULL;
-        late->query.own = NULL;
-        late->values = calloc(r->query->count + 1, sizeof *late->values);
-        for (size_t i = 0; i < r->query->count; i++) {
-            late->values[i] = r->query->values[i];
-            if (late->values[i].text)
-                late->values[i].text = strndup(late->values[i].text, late->values[i].length);
-        }
-        late->query.values = late->values;
+        if (!rlk_copies_take(&late->in, r->query->values, r->query->count))
+            violation("a step has %zu values", r->query->count);
+        late->query.values = late->in.value;
+        if (late->query.own)
+            late->query.own = late->in.value + (r->query->own - r->query->values);
         late->query.wakes = NULL;
     }
     s->travelling++;

@@ -42,7 +42,7 @@ void sim_seed(uint64_t seed);
 int64_t sim_random(int64_t bound);
 /* True once in so many. 0: never. */
 bool sim_once_in(int64_t many);
-/* From least to most, mostly near to least: each doubling is as likely as the next. */
+/* From least to most. Each doubling of least is as likely as the next. */
 int64_t sim_spread(int64_t least, int64_t most);
 
 /* A thread of a process. It is not joined. */

@@ -65,6 +65,17 @@ static void expect(const struct thread *t, const char *call, int result, bool fi
                   rowlock_result_name(result), rowlock_db_error(t->db)->text);
 }
 
+/* A call that began then must be over after so long, and 35 s: for two statements that are lost, for
+ * connecting twice, and for reconnect_ms. A client that stood still meanwhile may take longer. */
+static void must_be_over(const struct thread *t, const char *call, int64_t began, int64_t wait_ms)
+{
+    int64_t took = sim_now() - began;
+    if (t->client->process.stopped_until < began && wait_ms >= 0 &&
+        took > wait_ms * MILLISECOND + 36 * SECOND)
+        violation("client %d: %s of '%s' took %" PRId64 " s", t->client->process.number, call,
+                  t->name, took / SECOND);
+}
+
 static bool close_handles(struct thread *t)
 {
     rowlock_lock_close(t->lock);
@@ -110,12 +121,14 @@ static int hold_on(struct thread *t)
 {
     int result = ROWLOCK_OK;
     int who = t->client->process.number;
+    int64_t began = sim_now();
     switch (sim_random(world == QUORUM || world == POOL ? 4 : 6)) {
     case 0:
         sim_sleep(sim_spread(100, 4 * t->holding.ttl_ms * MILLISECOND));
         return ROWLOCK_OK;
     case 1:
         result = rowlock_verify(t->lock);
+        must_be_over(t, "verify", began, 0);
         tell(who, "verifies", t->name, t->holding.token, result);
         expect(t, "verify", result, result >= 0);
         break;
@@ -129,6 +142,7 @@ static int hold_on(struct thread *t)
         break;
     case 3:
         result = rowlock_renew(t->lock, sim_random(4) ? 0 : 500 + sim_random(20000));
+        must_be_over(t, "renew", began, 0);
         tell(who, "renews", t->name, t->holding.token, result);
         expect(t, "renew", result, result >= 0 && result <= ROWLOCK_LAPSED);
         break;
@@ -148,7 +162,9 @@ static void release(struct thread *t)
     judge_ends(&t->holding);
     for (int i = 0; result < 0 && i < 3; i++) {
         tell(t->client->process.number, "releases", t->name, t->holding.token, 0);
+        int64_t began = sim_now();
         result = rowlock_release(t->lock);
+        must_be_over(t, "release", began, 0);
         tell(t->client->process.number, "has released", t->name, t->holding.token, result);
         expect(t, "release", result, result == ROWLOCK_LOST || !result);
     }
@@ -182,13 +198,33 @@ static int ask(struct thread *t)
     options.keeper = t->client->keeper;
     int64_t above = judge_asks(t->name);
     tell(t->client->process.number, "asks for", t->name, options.wait_ms, options.ttl_ms);
+    int64_t began = sim_now();
     int result = rowlock_acquire(t->lock, &options);
+    must_be_over(t, "acquire", began, options.wait_ms);
     tell(t->client->process.number, "is answered", t->name, result, 0);
     if (result == ROWLOCK_OK)
         work(t, above, options.ttl_ms);
     else
         expect(t, "acquire", result, result == ROWLOCK_BUSY || result == ROWLOCK_TIMEOUT);
     return result;
+}
+
+/* Of one server. Counters that were not used for a moment are forgotten. */
+static void sweep(const struct thread *t)
+{
+    rowlock_db *db = NULL;
+    rowlock_sweep_options options = ROWLOCK_SWEEP_OPTIONS_INIT;
+    rowlock_sweep_report report = ROWLOCK_SWEEP_REPORT_INIT;
+    options.idle_ms = sim_spread(1, 60000);
+    options.batch = 1 + (int)sim_random(20);
+    int result = rowlock_db_open(network_url((int)sim_random(servers)), NULL, &db, NULL);
+    if (result == ROWLOCK_OK)
+        result = rowlock_sweep(db, &options, &report);
+    if (result != ROWLOCK_OK && !is_outage(result) && result != ROWLOCK_ESERVER)
+        violation("a sweep is %s: %s", rowlock_result_name(result),
+                  db ? rowlock_db_error(db)->text : "");
+    tell(t->client->process.number, "has swept", NULL, report.locks, report.counters);
+    rowlock_db_close(db);
 }
 
 static void ends(struct thread *t)
@@ -215,6 +251,8 @@ static void *live(void *context)
             continue;
         }
         for (int i = (int)sim_random(20); i >= 0 && !t->served; i--) {
+            if (sim_once_in(50))
+                sweep(t);
             int result = ask(t);
             t->served = calm && result == ROWLOCK_OK;
             sim_sleep(sim_spread(10, 20000));
