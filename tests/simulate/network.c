@@ -327,8 +327,11 @@ static int64_t way(void)
 }
 
 /* The client hears no more of it. A reset comes early, else it waits until its deadline. */
-static enum rlk_class hear_nothing(struct session *s, struct rlk_call *call, int64_t until)
+static enum rlk_class hear_nothing(const struct request *r, struct rlk_call *call, int64_t until)
 {
+    struct session *s = r->session;
+    tell(sim_process->number, "hears nothing", r->query ? rlk_steps[r->query->step].name : "frame",
+         s->number, until - sim_now());
     sim_wait(NULL, sim_random(2) ? until : sim_now() + sim_random(until - sim_now() + 1));
     if (!s->travelling)
         end_session(s);
@@ -344,19 +347,21 @@ static enum rlk_class travel(const struct request *r, struct rlk_call *call)
     if (sim_once_in(faults.cut))
         end_session(s);
     if (s->dead)
+        tell(sim_process->number, "has lost its session", NULL, s->number, 0);
+    if (s->dead)
         return rlk_refuse(call, RLK_UNSENT, "the connection is gone");
     int64_t arrives = sim_now() + way();
     if (arrives < server->frozen_until)
         arrives = server->frozen_until + sim_random(SLOWEST);
     if (sim_once_in(faults.lost))
-        return hear_nothing(s, call, until);
+        return hear_nothing(r, call, until);
     if (sim_once_in(faults.late) || arrives >= until) {
         send_late(r, call, arrives + (arrives < until ? sim_spread(SLOWEST, LATEST) : 0));
-        return hear_nothing(s, call, until);
+        return hear_nothing(r, call, until);
     }
     sim_wait(NULL, arrives);
     if (s->dead || server->down_until > sim_now())
-        return hear_nothing(s, call, until);
+        return hear_nothing(r, call, until);
     bool mute = sim_once_in(faults.mute);
     struct rlk_query unheard;
     struct request what = *r;
@@ -371,12 +376,18 @@ static enum rlk_class travel(const struct request *r, struct rlk_call *call)
         sim_wait(NULL, arrives);
         return class;
     }
-    class = hear_nothing(s, call, until);
+    class = hear_nothing(r, call, until);
     end_session(s);
     return class;
 }
 
 /* ---- the driver */
+
+static enum rlk_class turned_away(struct rlk_call *call, int server, const char *why)
+{
+    tell(sim_process->number, "does not connect", why, server, 0);
+    return rlk_refuse(call, RLK_UNSENT, "%s", why);
+}
 
 static enum rlk_class sim_open(void *conn, struct rlk_call *call, const struct rlk_target *target,
                                const struct rlk_texts *unused, struct rlk_hello *hello)
@@ -389,7 +400,7 @@ static enum rlk_class sim_open(void *conn, struct rlk_call *call, const struct r
         arrives = on->frozen_until;
     sim_wait(NULL, arrives < until ? arrives : until);
     if (arrives >= until || on->down_until > sim_now())
-        return rlk_refuse(call, RLK_UNSENT, "the server is away");
+        return turned_away(call, server, "the server is away");
     for (struct session *s = on->sessions, *next; s && target->lingering[0]; s = next) {
         next = s->next;
         if (s->number == atoll(target->lingering))
@@ -397,7 +408,7 @@ static enum rlk_class sim_open(void *conn, struct rlk_call *call, const struct r
     }
     struct conn *lite = open_lite(server);
     if (!lite)
-        return rlk_refuse(call, RLK_UNSENT, "the server takes no connection at this moment");
+        return turned_away(call, server, "the server takes no connection at this moment");
     struct session *s = calloc(1, sizeof *s);
     *s =
         (struct session){.next = on->sessions, .number = ++numbers, .server = server, .lite = lite};
