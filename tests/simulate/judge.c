@@ -99,7 +99,8 @@ int64_t judge_asks(const char *name)
     return find(name)->newest;
 }
 
-/* Another one that trusts its lease. By its own clock it may run so much too slowly. */
+/* Another one that trusts its lease. Its clock may run so much too slowly. A client that stood still
+ * may be told of a grant whose lease is over. */
 static void check_other(const struct holding *other, const struct holding *holding)
 {
     struct process *running = sim_process;
@@ -107,7 +108,7 @@ static void check_other(const struct holding *other, const struct holding *holdi
     sim_process = (struct process *)other->process;
     int64_t left_ms = rowlock_lock_remaining_ms(other->lock);
     sim_process = running;
-    if (left_ms > drift_ms)
+    if (left_ms > drift_ms && rowlock_lock_remaining_ms(holding->lock) > 0)
         violation("client %d is granted '%s' with token %" PRId64 ", and client %d trusts token "
                   "%" PRId64 " for %" PRId64 " ms more",
                   holding->process->number, holding->name, holding->token, other->process->number,

@@ -135,7 +135,7 @@ static int hold_on(struct thread *t)
 {
     int result = ROWLOCK_OK;
     int who = t->client->process.number;
-    int64_t began = sim_now(), left_ms = rowlock_lock_remaining_ms(t->lock);
+    int64_t began = sim_now(), left_ms = rowlock_lock_remaining_ms(t->lock), ttl_ms;
     switch (sim_random(world == QUORUM || world == POOL ? 4 : 6)) {
     case 0:
         sim_sleep(sim_spread(100, 4 * t->holding.ttl_ms * MILLISECOND));
@@ -155,7 +155,9 @@ static int hold_on(struct thread *t)
             violation("client %d: re-entry cannot be left", who);
         break;
     case 3:
-        result = rowlock_renew(t->lock, sim_random(4) ? 0 : 500 + sim_random(20000));
+        ttl_ms = sim_random(4) ? 0 : 500 + sim_random(20000);
+        left_ms = ttl_ms && ttl_ms < left_ms ? ttl_ms : left_ms;
+        result = rowlock_renew(t->lock, ttl_ms);
         check_holder(t, "renew", began, left_ms, result);
         tell(who, "renews", t->name, t->holding.token, result);
         expect(t, "renew", result, result >= 0 && result <= ROWLOCK_LAPSED);
