@@ -27,16 +27,15 @@ static void count(struct rlk_ballot *b)
     for (size_t i = 0; i < b->count; i++) {
         const struct rlk_answer *answer = &b->answer[i];
         unsigned bit = 1u << i;
+        bool done = answer->came && answer->class == RLK_DONE;
+        bool found = acquires ? rlk_answer_token(answer) > 0 : rlk_answer_found(answer);
         b->came |= answer->came ? bit : 0;
-        if (b->removed & bit)
+        if (b->removed & bit || (done && found))
             b->found |= bit;
-        else if (answer->came && answer->class != RLK_DONE)
-            b->failed |= bit;
-        else if (answer->came &&
-                 (acquires ? rlk_answer_token(answer) > 0 : rlk_answer_found(answer)))
-            b->found |= bit;
-        else if (answer->came)
+        else if (done)
             b->missing |= bit;
+        else if (answer->came)
+            b->failed |= bit;
     }
 }
 
