@@ -16,7 +16,7 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
-enum { STACK = 256 * 1024, BUCKETS = 4096, ALARMS = 65536 };
+enum { STACK = 256 * 1024, BUCKETS = 4096, ALARMS = 1 << 20 };
 
 struct fiber {
     struct fiber *next;
@@ -383,7 +383,7 @@ int (*rlk_poll)(struct pollfd *fds, nfds_t count, int timeout_ms) = poll;
 
 /* What stands for the pipe of a handle: the number of one of these. */
 static struct {
-    bool used, rings;
+    bool rings;
 } alarms[ALARMS];
 
 const void *sim_alarm(int wake, bool *rings)
@@ -402,17 +402,11 @@ int64_t rlk_wait_end(int64_t wait_ms)
 int rlk_waiting_open(struct rlk_waiting *w)
 {
     static int last;
-    for (int i = 0; i < ALARMS; i++) {
-        last = (last + 1) % ALARMS;
-        if (alarms[last].used)
-            continue;
-        alarms[last].used = true;
-        alarms[last].rings = false;
-        w->wake[0] = w->wake[1] = last;
-        w->turn.alarm = -1;
-        return 0;
-    }
-    return -1;
+    last = (last + 1) % ALARMS;
+    alarms[last].rings = false;
+    w->wake[0] = w->wake[1] = last;
+    w->turn.alarm = -1;
+    return 0;
 }
 
 /* The count of posts is in the semaphore's place. */
@@ -439,8 +433,6 @@ void rlk_turn_end(struct rlk_turn *turn)
 
 void rlk_waiting_close(struct rlk_waiting *w)
 {
-    if (w->wake[0] >= 0)
-        alarms[w->wake[0]].used = false;
     w->wake[0] = w->wake[1] = -1;
 }
 
@@ -502,12 +494,8 @@ bool rlk_wait_until(struct rlk_waiting *w, int64_t until_us)
 
 int rlk_wait_socket(int socket, short events, int wake, int64_t until_us)
 {
-    bool rings;
-    const void *key = sim_alarm(wake, &rings);
-    if (!rings)
-        sim_wait(key, sim_true(until_us));
-    sim_alarm(wake, &rings);
-    return rings ? RLK_WOKEN : 0;
+    sim_wait(NULL, sim_true(until_us));
+    return 0;
 }
 
 void rlk_wait_plain(int64_t pause_us)

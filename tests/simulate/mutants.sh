@@ -5,7 +5,7 @@
 # usage: tests/simulate/mutants.sh [WORD]   only the faults with WORD in their names
 #   MUTANT_SECONDS   how long each is looked for (120)
 # Prints each fault with its world, the seed and the seconds of the first failure. The status is 1
-# if one was not found, or if the source without a fault fails.
+# if one was not found.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 limit=${MUTANT_SECONDS:-120}
@@ -37,10 +37,6 @@ build() { make -s simulate-program >build.log 2>&1; }
 
 build || { cat build.log; exit 1; }
 program=$(echo build/*/tests/simulate/simulate)
-for world in one keepers pool quorum; do
-    message=$(run "$world" 1 5000 "$limit")
-    [ -z "$message" ] || { echo "$world fails without a fault: $message"; exit 1; }
-done
 
 bad=0
 while IFS='|' read -r name world file command; do

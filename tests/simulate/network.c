@@ -239,7 +239,6 @@ void network_freeze(int server, int64_t until)
 struct request {
     struct session *session;
     enum rlk_frame frame;
-    const char *script;
     struct rlk_query *query;
 };
 
@@ -252,9 +251,7 @@ static enum rlk_class carry_out(const struct request *r, struct rlk_call *call)
     at_server = s->server;
     at_session = s;
     call->deadline_us = INT64_MAX;
-    if (r->script)
-        class = rlk_driver_sqlite.script(s->lite, call, r->script);
-    else if (r->frame)
+    if (r->frame)
         class = rlk_driver_sqlite.frame(s->lite, call, r->frame);
     else
         class = rlk_driver_sqlite.query(s->lite, call, r->query);
@@ -433,11 +430,6 @@ static void sim_close(void *conn, bool in_child)
     *(struct session **)conn = NULL;
 }
 
-static enum rlk_class sim_script(void *conn, struct rlk_call *call, const char *sql)
-{
-    return travel(&(struct request){.session = *(struct session **)conn, .script = sql}, call);
-}
-
 static enum rlk_class sim_query(void *conn, struct rlk_call *call, struct rlk_query *query)
 {
     return travel(&(struct request){.session = *(struct session **)conn, .query = query}, call);
@@ -464,28 +456,15 @@ const struct rlk_driver *rlk_driver_find(const char *scheme, bool *known)
 
 static void install(int server)
 {
-    rowlock_db *db = NULL;
-    rowlock_error err = ROWLOCK_ERROR_INIT;
-    int result = rowlock_db_open(servers[server].url, NULL, &db, &err);
-    if (result == ROWLOCK_OK)
-        result = rowlock_install(db);
-    if (result != ROWLOCK_OK)
-        violation("install: %s", db ? rowlock_db_error(db)->text : err.text);
-    rowlock_db_close(db);
-}
-
-static void *install_all(void *context)
-{
-    for (int i = 0; i < server_count; i++)
-        install(i);
-    *(bool *)context = true;
-    return NULL;
+    struct rlk_call call = {.deadline_us = INT64_MAX};
+    struct conn *lite = open_lite(server);
+    if (!lite || rlk_driver_sqlite.script(lite, &call, texts.sql[RLK_STEP_SCHEMA]) != RLK_DONE)
+        violation("install: %s", call.text);
+    servers[server].idle[servers[server].idle_count++] = lite;
 }
 
 void network_open(const char *folder, int count)
 {
-    static struct process installer = {.number = 0};
-    bool done = false;
     use_memory();
     driver = rlk_driver_sqlite;
     driver.conn_size = sizeof(struct session *);
@@ -493,7 +472,6 @@ void network_open(const char *folder, int count)
     pooled = sim_random(3) == 0;
     driver.open = sim_open;
     driver.close = sim_close;
-    driver.script = sim_script;
     driver.query = sim_query;
     driver.frame = sim_frame;
     snprintf(texts.schema, sizeof texts.schema, "main");
@@ -506,9 +484,8 @@ void network_open(const char *folder, int count)
         FILE *file = fopen(strchr(servers[i].url, '/'), "w");
         if (!file || fclose(file) != 0)
             violation("cannot make %s", servers[i].url);
+        install(i);
     }
-    sim_start(&installer, install_all, &done);
-    sim_run(&done);
 }
 
 const char *network_url(int server)
