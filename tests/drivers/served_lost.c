@@ -66,11 +66,13 @@ static int watch_machine(void *unused)
 }
 
 /* The machine had no time for the case: a thread stood still, or a statement that was not lost took
- * a quarter of a deadline. If a check has failed then, the case is begun anew with longer deadlines. */
+ * a quarter of a deadline, or the proxy saw it late, so that a case without a loss took a whole one.
+ * If a check has failed then, the case is begun anew with longer deadlines. */
 static bool was_slow(struct loss *l, int64_t begin_ms)
 {
     return all.stalled_ms >= begin_ms ||
-           faultproxy_slowest_us(l->proxy) > loss_deadline_ms(l) * 1000 / 4;
+           faultproxy_slowest_us(l->proxy) > loss_deadline_ms(l) * 1000 / 4 ||
+           (l->nth == 0 && clock_ms() - begin_ms >= loss_deadline_ms(l));
 }
 
 /* Requests that are sent again count, too. */
