@@ -5,6 +5,7 @@
 #include "simulate.h"
 
 #include "api/api.h"
+#include "core/db.h"
 #include "core/port.h"
 #include "core/statements.h"
 #include "drivers/sqlite/driver.h"
@@ -493,12 +494,9 @@ const char *network_url(int server)
     return servers[server].url;
 }
 
-void network_guard(const char *name, int64_t token)
+void network_guard(const rowlock_db *db, const char *name, int64_t token)
 {
-    for (int i = 0; i < server_count; i++)
-        for (struct session *s = servers[i].sessions; s; s = s->next)
-            if (s->framed && !s->dead && !s->closed) {
-                s->guards = name;
-                s->token = token;
-            }
+    struct session *s = *(struct session **)db->conn;
+    s->guards = name;
+    s->token = token;
 }

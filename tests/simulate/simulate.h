@@ -79,8 +79,8 @@ const char *network_url(int server);
 void network_stop(int server, int64_t until);
 void network_freeze(int server, int64_t until);
 void network_cut(int server);
-/* The COMMIT of the transaction that is open proves this grant. */
-void network_guard(const char *name, int64_t token);
+/* The next COMMIT on this handle's connection proves this grant. */
+void network_guard(const rowlock_db *db, const char *name, int64_t token);
 
 /* ---- judge.c */
 

@@ -123,7 +123,7 @@ static int write_guarded(void *context, const rowlock_attempt *attempt)
     int result = rowlock_guard(t->lock, t->db);
     if (result != ROWLOCK_OK)
         return result;
-    network_guard(t->name, t->holding.token);
+    network_guard(t->db, t->name, t->holding.token);
     result = rowlock_fence(t->db, t->name, t->holding.token);
     if (result == ROWLOCK_STALE)
         violation("client %d: token %" PRId64 " of '%s' is guarded, and a newer one has written",
