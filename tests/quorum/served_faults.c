@@ -153,23 +153,6 @@ static void test_debts(void)
     }
 }
 
-/* A late answer of the lock's own request, or an operator, has removed the row of another one. */
-static void test_release_without_two(void)
-{
-    for (int i = 0; i < MEMBERS; i++) {
-        OWNED(db) rowlock_db *db = members_open(&m);
-        OWNED(lock) rowlock_lock *lock = must_lock(db, "one left");
-        hold_in_all(db, lock);
-        down(i);
-        change((i + 1) % MEMBERS, "DELETE FROM %slocks");
-        is_result(db, rowlock_release(lock), ROWLOCK_OK,
-                  "one member removes the row, one lacks it, %d is away: it is released", i);
-        up(i);
-        hold_in_all(db, lock);
-        is_released(db, lock);
-    }
-}
-
 /* Members 1 and 2 are away. False: another statement has noticed that before the release came, so
  * member 0 does not vote. The test is done again then. */
 static bool reaches_first(void)
@@ -627,7 +610,6 @@ static int run(const struct raw *raw, const char *url)
     test_one("frozen", freeze, thaw);
     test_released_meanwhile();
     test_debts();
-    test_release_without_two();
     test_release_in_two(false);
     test_release_in_two(true);
     test_cancelled();
