@@ -44,7 +44,6 @@ while IFS='|' read -r name world file command; do
     case $name in '#'* | '') continue ;; *"${1:-}"*) ;; *) continue ;; esac
     sed -i "$command" "$file"
     message=
-    begin=$SECONDS
     if cmp -s "$file" "$here/$file"; then
         message="IS NOT PLANTED: the line is not there any more"
         bad=1
