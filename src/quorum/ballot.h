@@ -148,6 +148,8 @@ enum rlk_verdict {
     RLK_ROUND_LIFT,
     /* Granted with the token until until_us. */
     RLK_ROUND_GRANTED,
+    /* It was. A release with the token follows, in all members. */
+    RLK_ROUND_RELEASED,
     /* The rows of `found` must go, and those of members that grant later. */
     RLK_ROUND_REFUSED
 };

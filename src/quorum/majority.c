@@ -107,6 +107,15 @@ static bool waits(const struct rlk_ballot *b, int64_t now_us)
     return needs_each || !b->came || pending(b) != hanging(b);
 }
 
+/* A member that is only busy may still have the row. */
+static bool is_open(const struct rlk_ballot *b, int64_t now_us)
+{
+    unsigned up = 0;
+    for (size_t i = 0; i < b->count; i++)
+        up |= b->standing[i].away ? 0 : 1u << i;
+    return pending(b) & up && now_us < b->deadline_us;
+}
+
 static enum rlk_verdict decide(const struct rlk_ballot *b, int64_t now_us)
 {
     if (!b->all && is_enough(b))
@@ -115,7 +124,7 @@ static enum rlk_verdict decide(const struct rlk_ballot *b, int64_t now_us)
         return RLK_ROUND_LACKING;
     /* The newest token of a majority tells whether a row that is gone was ours until then. */
     if (b->again && rlk_members_in(b->found | b->missing) >= b->need)
-        return RLK_ROUND_LACKING;
+        return is_open(b, now_us) ? RLK_ROUND_OPEN : RLK_ROUND_LACKING;
     return waits(b, now_us) ? RLK_ROUND_OPEN : RLK_ROUND_FAILED;
 }
 
@@ -212,6 +221,8 @@ enum rlk_job_act rlk_job_next(const struct rlk_ballot *b, size_t member, bool an
         return RLK_JOB_OWE;
     int64_t token = rlk_answer_token(answer);
     if (token == 0 || b->verdict == RLK_ROUND_OPEN)
+        return RLK_JOB_LEAVE;
+    if (b->verdict == RLK_ROUND_RELEASED && token == b->token)
         return RLK_JOB_LEAVE;
     if (!is_granted(b, now_us))
         return RLK_JOB_RETRACT;

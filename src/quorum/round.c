@@ -57,7 +57,10 @@ static void end_grant(struct rlk_job *job, const rowlock_value *in)
     int64_t token = acquires ? b->token : round->in.value[HELD_TOKEN].number;
     if (token != in[HELD_TOKEN].number || strcmp(round->in.value[NAME].text, in[NAME].text) != 0)
         return;
-    b->verdict = RLK_ROUND_FAILED;
+    if (!acquires)
+        b->verdict = RLK_ROUND_FAILED;
+    else if (b->verdict == RLK_ROUND_GRANTED)
+        b->verdict = RLK_ROUND_RELEASED;
     b->tops_up = false;
 }
 

@@ -222,6 +222,12 @@ static void test_late(void)
     tap_is_int(rlk_job_next(&b, 2, false, START), LEAVE, "late: who has fallen behind stays out");
     b.must = true;
     tap_is_int(rlk_job_next(&b, 2, false, END), SEND, "late: what must be removed is removed");
+    b = begin(ACQUIRE, 3, (int[]){7, 7, 7});
+    rlk_ballot_next(&b, START);
+    b.verdict = RLK_ROUND_RELEASED;
+    tap_is_int(rlk_job_next(&b, 2, true, START), LEAVE, "late: a row is left to its release");
+    say(&b, 2, 6);
+    tap_is_int(rlk_job_next(&b, 2, true, START), RETRACT, "late: what it does not remove goes");
 }
 
 /* ---- what holders send */
@@ -270,6 +276,13 @@ static void test_majorities(void)
     rlk_ballot_next(&b, START);
     tap_is_int(b.verdict, RLK_ROUND_LACKING,
                "an answer was lost: the newest token of those that answered will tell");
+    b = begin(RLK_STEP_RELEASE, 3, (int[]){LACKS, 1, HANGS});
+    b.again = true;
+    b.standing[2].waiting = 2;
+    rlk_ballot_next(&b, START);
+    tap_is_int(b.verdict, RLK_ROUND_OPEN, "but one that is only busy may still have the row");
+    rlk_ballot_next(&b, END);
+    tap_is_int(b.verdict, RLK_ROUND_LACKING, "until the deadline");
 }
 
 /* A renewal does not wait for a member that is known to hang. */
