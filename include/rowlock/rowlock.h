@@ -54,9 +54,11 @@
  *                rowlock_progress(). Keepers and pools start threads, and rowlock_acquire_start()
  *                if there is no pool.
  *   Side effects The library installs no signal handler, prints nothing and never exits.
- *   Blocking     A call ends within statement_timeout_ms, plus reconnect_ms if the connection was
- *                lost, plus wait_ms if it is rowlock_acquire(). MySQL and MariaDB: the timeout of a
- *                statement is rounded up to a whole second.
+ *   Blocking     A statement ends within statement_timeout_ms. It is sent again for so long after a
+ *                lost race, and for reconnect_ms after a lost connection, which may come in turn.
+ *                rowlock_acquire() waits for wait_ms, and may then give a ticket back with another
+ *                statement. MySQL and MariaDB: the timeout of a statement is rounded up to a whole
+ *                second.
  *   Callbacks    A callback returns: no longjmp(), no exception of C++. After such a jump the only
  *                safe call is to close the handle, which rolls its transaction back.
  *   Round trips  They are counted for each call, on a connection in use. The first call on a new
