@@ -6,7 +6,7 @@
 
 #include "core/db.h"
 
-enum { GRACE_MS = 3000, RECONNECT_MS = 8000, GENEROUS_MS = 30000 };
+enum { GRACE_MS = 3000, RECONNECT_MS = 8000 };
 
 /* Time limits are longer on a slow machine, but a test has 900 seconds. */
 static int64_t stretched(const struct loss *l, int64_t ms)
@@ -135,8 +135,9 @@ void loss_pass_before(const struct loss *l)
         loss_pass(l);
 }
 
-bool loss_result(const struct loss *l, const rowlock_db *db, int got, int want, const char *what)
+bool loss_result(struct loss *l, const rowlock_db *db, int got, int want, const char *what)
 {
+    l->unreached |= got == ROWLOCK_ECONN || got == ROWLOCK_EUNCERTAIN;
     return loss_is(l, got, want, "%s%s%s", what, got == want ? "" : ": ",
                    got == want ? "" : why(db));
 }
@@ -151,7 +152,7 @@ static void check_duration(const struct loss *l)
     loss_ok(l, took_ms < longest_ms, "it takes no longer than it may, %lld ms", (long long)took_ms);
 }
 
-bool loss_said(const struct loss *l, const rowlock_db *db, int said, int want)
+bool loss_said(struct loss *l, const rowlock_db *db, int said, int want)
 {
     check_duration(l);
     if (!l->fired || l->mode != NOT_RECONNECTING)
@@ -160,7 +161,7 @@ bool loss_said(const struct loss *l, const rowlock_db *db, int said, int want)
                    "%s tells that it is lost", rowlock_result_name(said));
 }
 
-void loss_read_said(const struct loss *l, const rowlock_db *db, int said)
+void loss_read_said(struct loss *l, const rowlock_db *db, int said)
 {
     check_duration(l);
     bool lost = l->fired && l->mode == NOT_RECONNECTING;
@@ -236,7 +237,7 @@ void loss_granted(const struct loss *l, const rowlock_lock *lock, long long toke
     loss_not_overstated(l, lock);
 }
 
-void loss_rival_gets(const struct loss *l, long long above)
+void loss_rival_gets(struct loss *l, long long above)
 {
     rowlock_db *db = l->others;
     OWNED(lock) rowlock_lock *lock = must_lock(db, l->name);

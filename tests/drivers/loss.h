@@ -51,6 +51,7 @@ struct loss {
     int nth; /* request from when it is armed; 0: nothing is lost */
     int requests; /* that were made while it was armed */
     bool fired; /* something was lost */
+    bool unreached; /* a call could not reach the server, and no fault was wanted for it */
     int patience; /* time limits are that many times as long; 0: once */
     int64_t armed_ms;
     char text[120]; /* all of that, for people */
@@ -85,7 +86,7 @@ void loss_clean(struct loss *l); /* removes what a case has left that is begun a
 void loss_tear_down(struct loss *l);
 
 /* Two leases that are never over before the case is. */
-enum { TTL_MS = 120000, LONG_TTL_MS = 600000, OPENING_MS = 60000 };
+enum { TTL_MS = 120000, LONG_TTL_MS = 600000, OPENING_MS = 60000, GENEROUS_MS = 30000 };
 
 /* The time limit of a statement and of connecting. */
 int64_t loss_deadline_ms(const struct loss *l);
@@ -115,12 +116,12 @@ bool loss_is_cut(enum loss_way way); /* which is noticed without a deadline */
 #define loss_ok(l, passed, ...) tap_ok(passed, "%s: %s", (l)->text, textf(__VA_ARGS__))
 #define loss_is(l, got, want, ...) tap_is_int(got, want, "%s: %s", (l)->text, textf(__VA_ARGS__))
 /* The result of a call on db, which must be this one. */
-bool loss_result(const struct loss *l, const rowlock_db *db, int got, int want, const char *what);
+bool loss_result(struct loss *l, const rowlock_db *db, int got, int want, const char *what);
 /* What the call said while it was armed: want if nothing was lost or it could reconnect, ECONN or
  * EUNCERTAIN if not. Also that it did not take too long. */
-bool loss_said(const struct loss *l, const rowlock_db *db, int said, int want);
+bool loss_said(struct loss *l, const rowlock_db *db, int said, int want);
 /* A plain read is never uncertain. */
-void loss_read_said(const struct loss *l, const rowlock_db *db, int said);
+void loss_read_said(struct loss *l, const rowlock_db *db, int said);
 
 /* What the tables say of the case's name. */
 long long loss_rows(const struct loss *l);
@@ -138,7 +139,7 @@ void loss_not_overstated(const struct loss *l, const rowlock_lock *lock);
 /* One grant is in the table: this one. */
 void loss_granted(const struct loss *l, const rowlock_lock *lock, long long token);
 /* Another client gets the lock, with a higher token than this, and gives it back. */
-void loss_rival_gets(const struct loss *l, long long above);
+void loss_rival_gets(struct loss *l, long long above);
 /* No row; but where a request arrives late all the same, one that is listed as owner's and expires. */
 void loss_gone_or_explained(struct loss *l, const char *owner);
 

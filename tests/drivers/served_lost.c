@@ -66,11 +66,12 @@ static int watch_machine(void *unused)
 }
 
 /* The machine had no time for the case: a thread stood still, or a statement that was not lost took
- * a quarter of a deadline, or the proxy saw it late, so that a case without a loss took a whole one.
- * If a check has failed then, the case is begun anew with longer deadlines. */
+ * a quarter of a deadline or more, or the proxy saw it late, so that a case without a loss took a
+ * whole one. If a check has failed then, the case is begun anew with longer deadlines. A library
+ * that really cannot reach the server again fails with each of them. */
 static bool was_slow(struct loss *l, int64_t begin_ms)
 {
-    return all.stalled_ms >= begin_ms ||
+    return l->unreached || all.stalled_ms >= begin_ms ||
            faultproxy_slowest_us(l->proxy) > loss_deadline_ms(l) * 1000 / 4 ||
            (l->nth == 0 && clock_ms() - begin_ms >= loss_deadline_ms(l));
 }
@@ -89,6 +90,7 @@ static bool lose(struct loss *l, const struct job *job)
         int64_t begin_ms = clock_ms();
         snprintf(l->name, sizeof l->name, "%s%s %d", l->prefix, l->what, ++l->serial);
         tap_hold();
+        l->unreached = false;
         faultproxy_slowest_us(l->proxy);
         job->operation->lose(l);
         bool fired = l->fired;

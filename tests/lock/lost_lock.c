@@ -43,6 +43,17 @@ static void check_undone(struct loss *l, int said, long long rows)
 
 /* ---- acquire */
 
+/* A try is BUSY while a request that was under way is carried out: another transaction has the lock
+ * in progress. That passes. */
+static int try_again(const struct loss *l, rowlock_lock *lock)
+{
+    int64_t end_ms = clock_ms() + GENEROUS_MS;
+    int said = try_lock(lock, TTL_MS);
+    while (said == ROWLOCK_BUSY && under_way(l) && clock_ms() < end_ms)
+        said = try_lock(lock, TTL_MS);
+    return said;
+}
+
 /* The next acquire of the same handle gets the one grant there is. */
 static void acquire_again(struct loss *l, struct pair *p, int said, long long rows_before)
 {
@@ -53,7 +64,7 @@ static void acquire_again(struct loss *l, struct pair *p, int said, long long ro
     if (rows_before == 0 && loss_rows(l) == 1)
         loss_is(l, try_lock(p->rival, LONG_TTL_MS), ROWLOCK_BUSY,
                 "the grant whose answer was lost stands");
-    loss_result(l, p->db, try_lock(p->lock, TTL_MS), ROWLOCK_OK, "the next acquire gets it");
+    loss_result(l, p->db, try_again(l, p->lock), ROWLOCK_OK, "the next acquire gets it");
 }
 
 static void lose_acquire(struct loss *l)

@@ -194,7 +194,7 @@ CALL(call_walk,
 /* What a walk that was cut short leaves behind is its lock, which an operator breaks here, and its checkpoint. */
 static void check_walk(struct deal *d)
 {
-    const struct loss *l = d->l;
+    struct loss *l = d->l;
     bool finished = raw_int(l->raw, l->session, "SELECT count(*) FROM %swalks", l->prefix) == 0 &&
                     cell(l, ROWS, "n") == 1 && cell(l, 3, "n") == 101;
     if (l->mode == RECONNECTING)
