@@ -308,7 +308,7 @@ static int64_t limit_ms(int64_t ttl_ms, int64_t timeout_ms)
     int result = rowlock_acquire(a.lock, OPTIONS(acquire, .ttl_ms = ttl_ms, .keep = 1));
     if (result != ROWLOCK_OK)
         tap_note("%s", why(a.db));
-    script_pass_ms(ttl_ms / 3);
+    script_pass_ms(ttl_ms / 3 + 1);
     if (!EVENTUALLY(script_count(OP_RENEW_ALL) > 0))
         tap_ok(false, "the lease is renewed");
     int64_t limit = (script.deadline_us - rlk_now_us()) / 1000;
