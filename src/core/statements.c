@@ -285,6 +285,15 @@ static char *text_of(const struct rlk_dialect *dialect, enum rlk_step step, cons
     return text;
 }
 
+void rlk_texts_clear(struct rlk_texts *texts)
+{
+    for (int step = 0; step < RLK_STEP_COUNT; step++) {
+        if (!texts->shared)
+            rlk_free(texts->sql[step]);
+        texts->sql[step] = NULL;
+    }
+}
+
 int rlk_texts_fill(struct rlk_texts *texts, const struct rlk_driver *driver)
 {
     const struct rlk_dialect *dialect = rlk_dialect_find(driver->name);
@@ -293,8 +302,11 @@ int rlk_texts_fill(struct rlk_texts *texts, const struct rlk_driver *driver)
         if (!source)
             continue;
         texts->sql[step] = text_of(dialect, (enum rlk_step)step, source, texts, driver);
-        if (!texts->sql[step])
+        if (!texts->sql[step]) {
+            /* The next call makes all of them. */
+            rlk_texts_clear(texts);
             return -1;
+        }
     }
     return 0;
 }
@@ -317,15 +329,6 @@ int rlk_texts_choose(struct rlk_texts *texts, const struct rlk_driver *driver, b
     }
     texts->before = before;
     return 0;
-}
-
-void rlk_texts_clear(struct rlk_texts *texts)
-{
-    for (int step = 0; step < RLK_STEP_COUNT; step++) {
-        if (!texts->shared)
-            rlk_free(texts->sql[step]);
-        texts->sql[step] = NULL;
-    }
 }
 
 /* ---- for the database's own shell */

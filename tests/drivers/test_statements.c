@@ -194,7 +194,7 @@ static void test_unknown_dialect(void)
 static void test_no_memory(void)
 {
     fail_alloc_at(0);
-    int before = fail_alloc_live(), allocations = 0;
+    int before = fail_alloc_live(), allocations = 0, kept = 0;
     for (int step = RLK_STEP_NONE + 1; step < RLK_STEP_COUNT; step++)
         if (!is_without(dialects[0].name, step)) /* pieces are put in first */
             allocations += rlk_steps[step].is & RLK_TEMPLATE ? 1 : 2;
@@ -204,8 +204,10 @@ static void test_no_memory(void)
         int result = rlk_texts_fill(&texts, &dialects[0]);
         tap_is_int(result, nth <= allocations ? -1 : 0, "memory that runs out at text %d", nth);
         fail_alloc_at(0);
+        kept += result != 0 && fail_alloc_live() != before;
         rlk_texts_clear(&texts);
     }
+    tap_is_int(kept, 0, "some texts are not kept without the others: the next call makes all");
     tap_is_int(fail_alloc_live(), before, "nothing leaks");
 }
 
