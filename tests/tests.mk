@@ -140,14 +140,14 @@ $(SIMULATE): $(call objects,$(wildcard tests/simulate/*.c)) $(LIB_A)
 	$(link)
 SEED ?= $(shell date +%s)
 GRANTS ?= 100000
-WORLD ?= one keepers pool quorum
+WORLD ?= one keepers pool quorum rows
 .PHONY: simulate simulate-program simulate-mutants
 simulate-program: $(SIMULATE)
 simulate-mutants: $(SIMULATE)
 	@tests/simulate/mutants.sh $(TESTS)
 simulate: $(SIMULATE)
 	$(Q)folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && chmod 711 "$$folder" && \
-	    for world in $(WORLD); do TMPDIR=$$folder $< $$world $(SEED) $(GRANTS) || exit 1; done
+	    for world in $(WORLD); do TMPDIR=$$folder $(if $(SHRINK),tests/simulate/shrink.sh) $< $$world $(SEED) $(GRANTS) || exit 1; done
 
 # A target of fuzz is a test that `make check` runs on its corpus.
 FUZZ_TARGETS := $(patsubst tests/fuzz/test_%.c,%,$(shell grep -l LLVMFuzzerTestOneInput $(wildcard tests/fuzz/test_*.c) /dev/null))

@@ -23,6 +23,7 @@ struct fiber {
     struct process *process;
     void *(*run)(void *context);
     void *context;
+    void *mine;
     jmp_buf at;
     char *stack;
     bool started, ended, joined;
@@ -120,7 +121,7 @@ int64_t rlk_now_us(void)
 
 int64_t rlk_wall_us(void)
 {
-    return local_us();
+    return local_us() + (sim_process ? sim_process->set_us : 0);
 }
 
 /* Rounded up: a wait must not end too early. */
@@ -235,6 +236,11 @@ static struct fiber *new_fiber(struct process *process, void *(*run)(void *), vo
     fiber->wait = ++waits;
     push((struct event){.time = now, .fiber = fiber, .wait = fiber->wait});
     return fiber;
+}
+
+void **sim_mine(void)
+{
+    return &current->mine;
 }
 
 void sim_start(struct process *process, void *(*run)(void *), void *context)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAMES_MOST = 4096, STORY = 60 };
+enum { NAMES_MOST = 4096, STORY = 60, BROKEN = 64 };
 
 char judge_command[200];
 int64_t judge_grants;
@@ -77,10 +77,15 @@ void violation(const char *format, ...)
 
 static struct lock {
     char name[40];
-    /* The newest token that a holder was told. */
-    int64_t newest;
+    /* The newest token that a holder was told, and that of an exclusive one. */
+    int64_t newest, alone;
     struct holding *holdings;
+    /* The last tokens that were broken. */
+    int64_t broken[BROKEN];
+    int breaks;
 } locks[NAMES_MOST];
+/* Tokens were raised to it. */
+static int64_t least;
 
 static struct lock *find(const char *name)
 {
@@ -94,25 +99,68 @@ static struct lock *find(const char *name)
     return &locks[i];
 }
 
-int64_t judge_asks(const char *name)
+static int64_t greater(int64_t a, int64_t b)
 {
-    return find(name)->newest;
+    return a > b ? a : b;
 }
 
-/* Another one that trusts its lease. Its clock may run so much too slowly. A client that stood still
- * may be told of a grant whose lease is over. */
-static void check_other(const struct holding *other, const struct holding *holding)
+int64_t judge_asks(const char *name)
+{
+    return greater(find(name)->newest, least);
+}
+
+/* Its clock may run so much too slowly. */
+static bool is_trusted(const struct holding *h)
 {
     struct process *running = sim_process;
-    int64_t drift_ms = other->ttl_ms * llabs(other->process->ppm) / 1000000 + 2;
-    sim_process = (struct process *)other->process;
-    int64_t left_ms = rowlock_lock_remaining_ms(other->lock);
+    int64_t drift_ms = h->ttl_ms * llabs(h->process->ppm) / 1000000 + 2;
+    sim_process = (struct process *)h->process;
+    int64_t left_ms = rowlock_lock_remaining_ms(h->lock);
     sim_process = running;
-    if (left_ms > drift_ms && rowlock_lock_remaining_ms(holding->lock) > 0)
-        violation("client %d is granted '%s' with token %" PRId64 ", and client %d trusts token "
-                  "%" PRId64 " for %" PRId64 " ms more",
-                  holding->process->number, holding->name, holding->token, other->process->number,
-                  other->token, left_ms);
+    return left_ms > drift_ms;
+}
+
+bool judge_broke(const struct holding *holding)
+{
+    const struct lock *lock = find(holding->name);
+    bool broken = false;
+    for (int i = 0; i < BROKEN; i++)
+        broken |= lock->broken[i] == holding->token;
+    return broken;
+}
+
+/* A client that stood still may be told of a grant whose lease is over. */
+static bool may_stand_beside(const struct holding *other, const struct holding *holding)
+{
+    bool both_shared = other->permits == ROWLOCK_SHARED && holding->permits == ROWLOCK_SHARED;
+    return both_shared || !is_trusted(other) || rowlock_lock_remaining_ms(holding->lock) == 0 ||
+           judge_broke(other) || judge_broke(holding);
+}
+
+static void check_others(const struct lock *lock, const struct holding *holding)
+{
+    int beside = 0;
+    for (const struct holding *other = lock->holdings; other; other = other->next) {
+        if (other->token == holding->token)
+            violation("clients %d and %d have token %" PRId64 " of '%s'", other->process->number,
+                      holding->process->number, holding->token, holding->name);
+        if (other->process->dead || may_stand_beside(other, holding))
+            continue;
+        if (other->permits != holding->permits || ++beside >= holding->permits)
+            violation("client %d is granted '%s' with token %" PRId64 " and %d permits, and client "
+                      "%d trusts token %" PRId64 " with %d",
+                      holding->process->number, holding->name, holding->token, holding->permits,
+                      other->process->number, other->token, other->permits);
+    }
+}
+
+static void drop_dead(struct lock *lock)
+{
+    for (struct holding **at = &lock->holdings; *at;)
+        if ((*at)->process->dead)
+            *at = (*at)->next;
+        else
+            at = &(*at)->next;
 }
 
 void judge_granted(struct holding *holding, int64_t above)
@@ -124,18 +172,11 @@ void judge_granted(struct holding *holding, int64_t above)
         violation("client %d is granted '%s' with token %" PRId64 ", and %" PRId64 " was told "
                   "before it asked",
                   holding->process->number, holding->name, holding->token, above);
-    for (struct holding **at = &lock->holdings; *at;) {
-        if ((*at)->token == holding->token)
-            violation("clients %d and %d have token %" PRId64 " of '%s'", (*at)->process->number,
-                      holding->process->number, holding->token, holding->name);
-        if ((*at)->process->dead) {
-            *at = (*at)->next;
-            continue;
-        }
-        check_other(*at, holding);
-        at = &(*at)->next;
-    }
-    lock->newest = holding->token > lock->newest ? holding->token : lock->newest;
+    drop_dead(lock);
+    check_others(lock, holding);
+    lock->newest = greater(lock->newest, holding->token);
+    if (holding->permits == 0)
+        lock->alone = greater(lock->alone, holding->token);
     holding->next = lock->holdings;
     lock->holdings = holding;
 }
@@ -149,11 +190,29 @@ void judge_ends(struct holding *holding)
         *at = holding->next;
 }
 
-void judge_commits(const char *name, int64_t token)
+void judge_breaks(const char *name, int64_t token)
 {
-    int64_t newest = find(name)->newest;
-    if (token < newest)
+    struct lock *lock = find(name);
+    lock->broken[lock->breaks++ % BROKEN] = token;
+}
+
+void judge_raises(int64_t token)
+{
+    least = greater(least, token);
+}
+
+/* Shared and counted grants may have newer ones of their kind beside them. */
+int64_t judge_rival(const struct holding *holding)
+{
+    const struct lock *lock = find(holding->name);
+    return holding->permits ? lock->alone : lock->newest;
+}
+
+void judge_commits(const struct holding *holding)
+{
+    int64_t newest = greater(judge_rival(holding), least);
+    if (holding->token < newest)
         violation("a transaction that proved token %" PRId64 " of '%s' is committed after token "
                   "%" PRId64 " was granted",
-                  token, name, newest);
+                  holding->token, holding->name, newest);
 }

@@ -10,6 +10,7 @@
 #include "core/statements.h"
 #include "drivers/sqlite/driver.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,13 +41,13 @@ struct session {
     bool woken;
     const void *awaits;
     /* What its next COMMIT proves. */
-    const char *guards;
-    int64_t token;
+    bool guards;
+    struct holding proven;
 };
 
 static struct server {
     char url[200];
-    int64_t down_until, frozen_until;
+    int64_t down_until, frozen_until, full_until;
     struct session *sessions;
     struct conn *idle[IDLE_MOST];
     int idle_count;
@@ -59,6 +60,8 @@ static bool pooled;
 static int at_server;
 static struct session *at_session;
 static struct rlk_texts texts;
+/* The disk takes so many more pages of this transaction. Below 0: all. */
+static int pages_left = -1;
 
 extern const struct rlk_driver rlk_driver_sqlite;
 
@@ -77,6 +80,31 @@ static int draw(sqlite3_vfs *vfs, int size, char *out)
     return size;
 }
 
+static sqlite3_io_methods methods;
+static int (*open_memory)(sqlite3_vfs *, sqlite3_filename, sqlite3_file *, int, int *);
+static int (*write_memory)(sqlite3_file *, const void *, int, sqlite3_int64);
+
+/* A full disk refuses a page once. Going back to the old pages needs no room. */
+static int write_page(sqlite3_file *file, const void *bytes, int size, sqlite3_int64 at)
+{
+    if (pages_left >= 0 && pages_left-- == 0)
+        return SQLITE_FULL;
+    return write_memory(file, bytes, size, at);
+}
+
+static int open_file(sqlite3_vfs *vfs, sqlite3_filename name, sqlite3_file *file, int flags,
+                     int *out)
+{
+    int result = open_memory(vfs, name, file, flags, out);
+    if (result != SQLITE_OK || !file->pMethods)
+        return result;
+    methods = *file->pMethods;
+    write_memory = methods.xWrite == write_page ? write_memory : methods.xWrite;
+    methods.xWrite = write_page;
+    file->pMethods = &methods;
+    return result;
+}
+
 static void use_memory(void)
 {
     static sqlite3_vfs vfs;
@@ -87,6 +115,8 @@ static void use_memory(void)
     vfs.zName = "simulated";
     vfs.xCurrentTimeInt64 = read_clock;
     vfs.xRandomness = draw;
+    open_memory = vfs.xOpen;
+    vfs.xOpen = open_file;
     sqlite3_vfs_register(&vfs, 1);
 }
 
@@ -234,6 +264,11 @@ void network_freeze(int server, int64_t until)
     servers[server].frozen_until = until;
 }
 
+void network_fill(int server, int64_t until)
+{
+    servers[server].full_until = until;
+}
+
 /* ---- a request */
 
 /* One of the server's operations. */
@@ -251,15 +286,17 @@ static enum rlk_class carry_out(const struct request *r, struct rlk_call *call)
     enum rlk_class class;
     at_server = s->server;
     at_session = s;
+    pages_left = servers[s->server].full_until > sim_now() ? (int)sim_random(4) : -1;
     call->deadline_us = INT64_MAX;
     if (r->frame)
         class = rlk_driver_sqlite.frame(s->lite, call, r->frame);
     else
         class = rlk_driver_sqlite.query(s->lite, call, r->query);
     call->deadline_us = deadline_us;
+    pages_left = -1;
     if (r->frame == RLK_COMMIT && class == RLK_DONE && s->guards)
-        judge_commits(s->guards, s->token);
-    s->guards = r->frame == RLK_COMMIT ? NULL : s->guards;
+        judge_commits(&s->proven);
+    s->guards = s->guards && !r->frame;
     s->framed = s->lite->db && !sqlite3_get_autocommit(s->lite->db);
     return class;
 }
@@ -433,6 +470,7 @@ static void sim_close(void *conn, bool in_child)
 
 static enum rlk_class sim_query(void *conn, struct rlk_call *call, struct rlk_query *query)
 {
+    *sim_mine() = *(struct session **)conn;
     return travel(&(struct request){.session = *(struct session **)conn, .query = query}, call);
 }
 
@@ -455,6 +493,12 @@ const struct rlk_driver *rlk_driver_find(const char *scheme, bool *known)
 
 /* ---- the servers */
 
+/* Only of clients, at a moment that the seed chooses. */
+static void *allocate(size_t size)
+{
+    return sim_process && sim_once_in(faults.memory) ? NULL : calloc(1, size);
+}
+
 static void install(int server)
 {
     struct rlk_call call = {.deadline_us = INT64_MAX};
@@ -467,6 +511,7 @@ static void install(int server)
 void network_open(const char *folder, int count)
 {
     use_memory();
+    rlk_memory.alloc = allocate;
     driver = rlk_driver_sqlite;
     driver.conn_size = sizeof(struct session *);
     driver.local = sim_random(2);
@@ -494,9 +539,28 @@ const char *network_url(int server)
     return servers[server].url;
 }
 
-void network_guard(const rowlock_db *db, const char *name, int64_t token)
+void network_guard(const struct holding *holding)
 {
-    struct session *s = *(struct session **)db->conn;
-    s->guards = name;
-    s->token = token;
+    struct session *s = *sim_mine();
+    s->guards = true;
+    s->proven = *holding;
+}
+
+int64_t network_sql(int server, const char *format, ...)
+{
+    struct conn *lite = open_lite(server);
+    sqlite3_stmt *statement = NULL;
+    va_list arguments;
+    va_start(arguments, format);
+    char *sql = sqlite3_vmprintf(format, arguments);
+    va_end(arguments);
+    if (!lite || sqlite3_prepare_v2(lite->db, sql, -1, &statement, NULL) != SQLITE_OK)
+        violation("%s: %s", sql, lite ? sqlite3_errmsg(lite->db) : "no connection");
+    int result = sqlite3_step(statement);
+    int64_t number = result == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : 0;
+    if (sqlite3_finalize(statement) != SQLITE_OK)
+        violation("%s: %s", sql, sqlite3_errmsg(lite->db));
+    sqlite3_free(sql);
+    servers[server].idle[servers[server].idle_count++] = lite;
+    return number;
 }

@@ -7,11 +7,13 @@
  *   fibers.c   what takes the place of the clock, of random numbers, of threads and of waiting
  *   network.c  what takes the place of SQLite's driver: the way to a server and back, with its faults
  *   judge.c    what must hold, and the story of the last events
- *   worlds.c   what the clients do, and what happens to them */
+ *   locking.c  what a thread of a client does with locks
+ *   rows.c     what a thread of a client does with rows, keys and walks
+ *   worlds.c   which clients and servers there are, and what happens to them */
 #ifndef SIMULATE_H
 #define SIMULATE_H
 
-#include <rowlock/rowlock.h>
+#include <rowlock/pool.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -26,6 +28,8 @@ struct process {
     /* Its clock is ahead by so much, and runs faster by so many millionths. */
     int64_t ahead_us;
     int64_t ppm;
+    /* Its clock of the day was set forward by so much since it began. */
+    int64_t set_us;
     /* It stands still until then. */
     int64_t stopped_until;
     /* Killed: its fibers do not run again. */
@@ -57,6 +61,8 @@ void sim_sleep(int64_t us);
 int64_t sim_true(int64_t local_us);
 /* Lets things happen until the flag is set, or nothing more can. */
 void sim_run(const bool *over);
+/* A place for something of the fiber that runs. */
+void **sim_mine(void);
 /* What rlk_cancel_wait() wakes, for a descriptor of rlk_waiting_open(). Was it called? */
 const void *sim_alarm(int wake, bool *rings);
 
@@ -68,6 +74,8 @@ struct faults {
     int64_t lost, late, mute;
     /* It takes up to seconds. The connection is cut before it is sent. A wake-up is lost. */
     int64_t slow, cut, deaf;
+    /* The client's next allocation fails: one in so many. */
+    int64_t memory;
 };
 extern struct faults faults;
 
@@ -75,12 +83,13 @@ enum { SERVERS_MOST = 5 };
 /* Makes the files that stand for databases in this folder. Each has rowlock's tables then. */
 void network_open(const char *folder, int servers);
 const char *network_url(int server);
-/* The server stops until then, or stands still, or loses its connections. */
+/* Runs SQL on a server, outside of all faults, and returns the number that it gives. */
+int64_t network_sql(int server, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The server stops until then, or stands still, or has a full disk, or loses its connections. */
 void network_stop(int server, int64_t until);
 void network_freeze(int server, int64_t until);
+void network_fill(int server, int64_t until);
 void network_cut(int server);
-/* The next COMMIT on this handle's connection proves this grant. */
-void network_guard(const rowlock_db *db, const char *name, int64_t token);
 
 /* ---- judge.c */
 
@@ -89,10 +98,13 @@ struct holding {
     struct holding *next;
     const struct process *process;
     rowlock_lock *lock;
-    const char *name;
+    char name[40];
     int64_t token;
     int64_t ttl_ms;
+    int permits;
 };
+/* The next COMMIT of the session that this fiber has used last proves this grant. */
+void network_guard(const struct holding *holding);
 
 /* Something happened: a line of the story. who: a process, or -1 - server. name may be NULL. */
 void tell(int who, const char *what, const char *name, int64_t a, int64_t b);
@@ -106,9 +118,54 @@ int64_t judge_asks(const char *name);
 void judge_granted(struct holding *holding, int64_t above);
 /* The holder is about to give it up, or was told that it is lost. */
 void judge_ends(struct holding *holding);
+/* An operator begins to break this grant. */
+void judge_breaks(const char *name, int64_t token);
+bool judge_broke(const struct holding *holding);
+/* No token of any name is below this one from now on. */
+void judge_raises(int64_t token);
+/* The newest token that was told, of a grant that cannot stand beside this one. */
+int64_t judge_rival(const struct holding *holding);
 /* At the server: a transaction that proved this grant is committed. */
-void judge_commits(const char *name, int64_t token);
+void judge_commits(const struct holding *holding);
 /* All that was told, as one number. */
 uint64_t judge_sum(void);
+
+/* ---- worlds.c */
+
+enum world { ONE, KEEPERS, POOL, QUORUM, ROWS, WORLDS };
+extern enum world sim_world;
+/* The faults are over: each thread has one more success, and ends. */
+extern bool sim_calm;
+/* The URL of all servers, and how many names or rows there are. */
+extern char sim_url[1000];
+extern int sim_servers, sim_names;
+
+/* A program. */
+struct client {
+    struct process process;
+    rowlock_pool *pool;
+    rowlock_keeper *keeper;
+    rowlock_db *keeper_db;
+    /* Its threads that have not ended. */
+    int threads;
+};
+
+/* What clients may be told without a fault of the library. */
+bool is_outage(int result);
+/* Else the result of this call must be fine. */
+void sim_expect(const struct client *client, const rowlock_db *db, const char *call,
+                const char *name, int result, bool fine);
+/* The thread ends. */
+void sim_ends(struct client *client);
+
+/* ---- locking.c, rows.c: a thread of the client */
+
+void *locking_live(void *client);
+void *rows_live(void *client);
+void rows_install(void);
+/* All is over: ends what a walk has begun, in a fiber. Sets its bool. */
+void *rows_end_walk(void *ended);
+/* What the tables say then. */
+void rows_judge(void);
 
 #endif

@@ -4,12 +4,12 @@
 . "$(dirname "$0")/../lib/tap.sh"
 
 program=${ROWLOCK_TEST_BUILD:-build}/tests/simulate/simulate
-grants=${ROWLOCK_TEST_GRANTS:-$([ -n "${ROWLOCK_TEST_LONG:-}" ] && echo 200000 || echo 3000)}
+grants=${ROWLOCK_TEST_GRANTS:-$([ -n "${ROWLOCK_TEST_LONG:-}" ] && echo 200000 || echo 2000)}
 [ -x "$program" ] || skip_all "no SQLite"
 
 sum() { grep -o 'sum [0-9a-f]*' <<<"$1"; }
 
-for world in one keepers pool quorum; do
+for world in one keepers pool quorum rows; do
     first=$("$program" "$world" 1 "$grants" 2>&1)
     is "$world: $grants grants with faults keep all promises" "$?" 0
     tap_note "$first"
