@@ -51,6 +51,7 @@ static struct server {
     struct session *sessions;
     struct conn *idle[IDLE_MOST];
     int idle_count;
+    sqlite3 *backup;
 } servers[SERVERS_MOST];
 static int server_count;
 /* A pooler is in between: sessions have no names, so a client cannot end an earlier one. */
@@ -343,8 +344,12 @@ static void send_late(const struct request *r, const struct rlk_call *call, int6
         late->query = *r->query;
         late->request.query = &late->query;
         late->query.each = NULL;
-        if (!rlk_copies_take(&late->in, r->query->values, r->query->count))
-            violation("a step has %zu values", r->query->count);
+        if (!rlk_copies_take(&late->in, r->query->values, r->query->count)) {
+            /* No memory for it: it is lost. */
+            rlk_copies_clear(&late->in);
+            free(late);
+            return;
+        }
         late->query.values = late->in.value;
         if (late->query.own)
             late->query.own = late->in.value + (r->query->own - r->query->values);
@@ -563,4 +568,32 @@ int64_t network_sql(int server, const char *format, ...)
     sqlite3_free(sql);
     servers[server].idle[servers[server].idle_count++] = lite;
     return number;
+}
+
+static void copy_all(sqlite3 *to, sqlite3 *from)
+{
+    sqlite3_backup *backup = sqlite3_backup_init(to, "main", from, "main");
+    if (!backup || sqlite3_backup_step(backup, -1) != SQLITE_DONE)
+        violation("a backup: %s", sqlite3_errmsg(to));
+    sqlite3_backup_finish(backup);
+}
+
+void network_save(int server)
+{
+    struct server *on = &servers[server];
+    struct conn *lite = open_lite(server);
+    if (!on->backup && sqlite3_open(":memory:", &on->backup) != SQLITE_OK)
+        violation("no room for a backup");
+    copy_all(on->backup, lite->db);
+    on->idle[on->idle_count++] = lite;
+}
+
+void network_restore(int server)
+{
+    struct server *on = &servers[server];
+    network_cut(server);
+    struct conn *lite = open_lite(server);
+    copy_all(lite->db, on->backup);
+    on->idle[on->idle_count++] = lite;
+    network_sql(server, "DELETE FROM rowlock_members");
 }

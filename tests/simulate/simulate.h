@@ -90,6 +90,9 @@ void network_stop(int server, int64_t until);
 void network_freeze(int server, int64_t until);
 void network_fill(int server, int64_t until);
 void network_cut(int server);
+/* Makes a backup of the server. Replaces what it has by the backup, without its mark. */
+void network_save(int server);
+void network_restore(int server);
 
 /* ---- judge.c */
 

@@ -32,10 +32,14 @@ static int clients, threads;
 static bool over;
 static int64_t wanted, calm_since;
 static int running;
+/* Of each server: it has a backup. A member is being restored; one was. */
+static bool saved[SERVERS_MOST], restoring, restored;
 
+/* A handle may know for half a minute that a restored member has not joined yet. */
 bool is_outage(int result)
 {
-    return result == ROWLOCK_ECONN || result == ROWLOCK_EUNCERTAIN || result == ROWLOCK_EREADONLY ||
+    return (result == ROWLOCK_ESCHEMA && restored) || result == ROWLOCK_ECONN ||
+           result == ROWLOCK_EUNCERTAIN || result == ROWLOCK_EREADONLY ||
            result == ROWLOCK_ESERVER || (result == ROWLOCK_ENOMEM && faults.memory);
 }
 
@@ -150,14 +154,54 @@ static void cut_server(int server)
     network_cut(server);
 }
 
+/* ---- a member is restored */
+
+static void save_server(int server)
+{
+    if (sim_world != QUORUM || restoring)
+        return;
+    network_save(server);
+    saved[server] = true;
+    tell(-1 - server, "is saved", NULL, 0, 0);
+}
+
+/* The operator of docs/QUORUM.md, who has removed the mark before. */
+static void *join_again(void *unused)
+{
+    int result = ROWLOCK_ECONN;
+    while (result != ROWLOCK_OK) {
+        rowlock_error err = ROWLOCK_ERROR_INIT;
+        sim_sleep(sim_spread(MILLISECOND, 30 * SECOND));
+        result = rowlock_quorum_join(sim_url, 0, NULL, &err);
+        tell(0, "joins", NULL, result, 0);
+        if (result == ROWLOCK_ESCHEMA || (result != ROWLOCK_OK && !is_outage(result)))
+            violation("the quorum cannot be joined: %s", err.text);
+    }
+    restoring = false;
+    return unused;
+}
+
+static void restore_server(int server)
+{
+    static struct process operator;
+    if (!saved[server] || restoring)
+        return;
+    restoring = restored = true;
+    network_stop(server, sim_now() + sim_spread(MILLISECOND, 30 * SECOND));
+    network_restore(server);
+    tell(-1 - server, "is restored", NULL, 0, 0);
+    sim_start(&operator, join_again, NULL);
+}
+
 /* What happens now and then. The first three happen to clients, and to one of so many. */
 static struct event {
     const char *name;
     void (*happens)(int place);
     int share;
-} events[] = {{"stop", stop_client, 30}, {"kill", kill_client, 15},     {"clock", set_clock, 5},
-              {"down", stop_server, 15}, {"freeze", freeze_server, 15}, {"cutall", cut_server, 15},
-              {"full", fill_server, 5}};
+} events[] = {
+    {"stop", stop_client, 28}, {"kill", kill_client, 14},     {"clock", set_clock, 5},
+    {"down", stop_server, 14}, {"freeze", freeze_server, 14}, {"cutall", cut_server, 13},
+    {"full", fill_server, 4},  {"save", save_server, 5},      {"restore", restore_server, 3}};
 enum { EVENTS = sizeof events / sizeof events[0], OF_CLIENTS = 3 };
 
 static void end_faults(void)
