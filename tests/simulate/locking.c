@@ -350,7 +350,7 @@ static void break_one(struct thread *t, rowlock_db *db)
 }
 
 /* Of a quorum it is one member's, which binds no other. */
-static void raise(struct thread *t, rowlock_db *db)
+static void raise_tokens(struct thread *t, rowlock_db *db)
 {
     int64_t highest = 0;
     int result = rowlock_raise_tokens(db, 1 + sim_random(1000), &highest);
@@ -360,10 +360,11 @@ static void raise(struct thread *t, rowlock_db *db)
         judge_raises(highest);
 }
 
-/* Nobody may break the rows of two members at once. */
+/* No row of a quorum is broken: without the rows of two members the grant would end. */
 static void operate(struct thread *t)
 {
-    static void (*const acts[])(struct thread * t, rowlock_db * db) = {sweep, raise, break_one};
+    static void (*const acts[])(struct thread * t, rowlock_db * db) = {sweep, raise_tokens,
+                                                                       break_one};
     rowlock_db *db = NULL;
     rowlock_error err = ROWLOCK_ERROR_INIT;
     int result = rowlock_db_open(network_url((int)sim_random(sim_servers)), NULL, &db, &err);
