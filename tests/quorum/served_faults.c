@@ -48,19 +48,41 @@ static void change(int i, const char *format)
     members_change(&m, i, format, 0);
 }
 
-/* A row that came late gets the grant's token a moment later, or with a renewal. */
+/* For people: what a lock has lost, and in which members. */
+static void note_rows(rowlock_lock *lock, int said)
+{
+    char newest[200], ours[300];
+    const char *name = rowlock_lock_name(lock);
+    snprintf(newest, sizeof newest,
+             "SELECT coalesce(max(token), 0) FROM %%stokens WHERE name = '%s'", name);
+    snprintf(ours, sizeof ours,
+             "SELECT coalesce(max(token), 0) FROM %%slocks WHERE name = '%s' AND owner = '%s'",
+             name, rowlock_lock_owner(lock));
+    for (int i = 0; i < MEMBERS; i++)
+        tap_note("%s of token %lld: member %d has our row with token %lld, newest is %lld",
+                 rowlock_result_name(said), (long long)rowlock_lock_token(lock), i,
+                 members_ask(&m, i, ours), members_ask(&m, i, newest));
+}
+
+/* A row that came late gets the grant's token a moment later, or with a renewal. If the answer to
+ * that is lost, the row is removed again, unless a renewal has counted it. */
 static bool is_complete(rowlock_lock *lock)
 {
     char token[200];
-    snprintf(token, sizeof token, "SELECT coalesce(max(token), 0) FROM %%slocks WHERE name = '%s'",
+    int said = ROWLOCK_OK;
+    snprintf(token, sizeof token,
+             "SELECT coalesce(max(token), 0) FROM %%slocks WHERE name = '%s' AND renewals > 0",
              rowlock_lock_name(lock));
     for (int64_t end = clock_ms() + slow_ms(PATIENCE_MS); clock_ms() < end; sleep_ms(5)) {
         int level = 0;
         for (int i = 0; i < MEMBERS; i++)
             level += members_ask(&m, i, token) == rowlock_lock_token(lock);
-        if (level == MEMBERS || rowlock_renew(lock, 0) != ROWLOCK_OK)
-            return level == MEMBERS;
+        if (level == MEMBERS)
+            return true;
+        if ((said = rowlock_renew(lock, 0)) != ROWLOCK_OK)
+            break;
     }
+    note_rows(lock, said);
     return false;
 }
 
