@@ -99,7 +99,7 @@ typedef struct rowlock_walk_options {
  *   ROWLOCK_CANCELLED  rowlock_cancel() was called. The next walk goes on from here.
  *   ROWLOCK_EMISUSE    a callback has forked, and this is the child: nothing was ended. Also as in
  *                      rowlock.h.
- * Round trips  6 for each chunk
+ * Round trips  6 for each chunk, and 4 at the end
  * Example      examples/reprice.c
  */
 ROWLOCK_MUST_CHECK ROWLOCK_API int

@@ -437,10 +437,26 @@ static int walk_late(struct walk *w)
     return result;
 }
 
+/* A client that has lost the lock must not remove what another one has written since. */
+static int forget_here(void *context)
+{
+    struct walk *w = context;
+    int result = rowlock_guard(w->lock, w->db);
+    return result == ROWLOCK_OK ? rlk_checkpoint_forget(w) : result;
+}
+
+static int forget_checkpoint(struct walk *w)
+{
+    int result = ROWLOCK_EUNCERTAIN;
+    for (int i = 0; i < COMMITS && result == ROWLOCK_EUNCERTAIN; i++)
+        result = rlk_framed(w->db, forget_here, w);
+    return result;
+}
+
 static int walk(struct walk *w)
 {
     bool found = false;
-    int result = w->options.restart ? rlk_checkpoint_forget(w) : ROWLOCK_OK;
+    int result = w->options.restart ? forget_checkpoint(w) : ROWLOCK_OK;
     if (result == ROWLOCK_OK)
         result = rlk_checkpoint_load(w, &found);
     w->report.resumed = found;
@@ -450,7 +466,7 @@ static int walk(struct walk *w)
     if (result == ROWLOCK_OK)
         result = walk_late(w);
     if (result == ROWLOCK_OK)
-        result = rlk_checkpoint_forget(w);
+        result = forget_checkpoint(w);
     return result;
 }
 

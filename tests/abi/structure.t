@@ -20,7 +20,7 @@ limits='
     routine            60     60
     wide                0      0
     public_functions   75     86
-    source          28000  33300
+    source          28000  33400
     cli              6500   7100
     tests           50000  63800
     architecture      450    450

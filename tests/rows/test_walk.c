@@ -153,10 +153,23 @@ static void test_order(void)
     tap_is_str(
         script_calls(),
         "meta acquire begin walk_load commit rows_count " CHUNK("row_update row_update row_update")
-            CHUNK("row_update row_update row_update") "rows_page begin guard walk_load "
-                                                      "row_update walk_save commit "
-                                                      "rows_page walk_end release",
+            CHUNK(
+                "row_update row_update row_update") "rows_page begin guard walk_load "
+                                                    "row_update walk_save commit "
+                                                    "rows_page begin guard walk_end commit release",
         "in chunks, each with its checkpoint in one transaction under the guard");
+    is_written();
+}
+
+/* After the last chunk it stood still. What another client has walked since must not be forgotten. */
+static void test_lost_at_the_end(void)
+{
+    begin();
+    for (int guards = 0; guards < 3; guards++)
+        script_next(OP_GUARD, ANSWER(.missing = false));
+    script_next(OP_GUARD, ANSWER(.missing = true));
+    tap_is_int(walk(NULL), ROWLOCK_LOST, "a walk whose lock is lost at its end is LOST");
+    tap_is_int(script_count(OP_WALK_END), 0, "and leaves the checkpoint to the next holder");
     is_written();
 }
 
@@ -326,6 +339,7 @@ int main(void)
     script_home("sqlite");
     alarm(60); /* a call that never ends ends here */
     test_order();
+    test_lost_at_the_end();
     test_cut_page();
     test_refused();
     test_lost_for_good();
