@@ -462,9 +462,10 @@ typedef struct rowlock_acquire_options {
  *                      how long.
  *   ROWLOCK_EREADONLY  the server takes no writes: see rowlock_db_open(); after a wait: at its end
  *   ROWLOCK_EUNCERTAIN the answer was lost. A grant may be in the table until its lease ends. Call
- *                      again: the same handle finds its own grant. Closing the handle removes it if
- *                      the database can be reached. A wait that is cancelled after a lost answer
- *                      ends so, too.
+ *                      again: the same handle finds its own grant. If you ask for another kind
+ *                      then, that grant may be in your way until its lease ends. Closing the handle
+ *                      removes the grant of the last request if the database can be reached. A wait
+ *                      that is cancelled after a lost answer ends so, too.
  *   ROWLOCK_CANCELLED  rowlock_cancel() was called. Nothing is held.
  *   ROWLOCK_MISMATCH   others hold it as another kind: shared or counted, or with another number of
  *                      permits. A wait also ends with MISMATCH when such a holder gets the lock

@@ -28,7 +28,7 @@ struct rowlock_lock {
     /* The number of releases that are still due. */
     int depth;
     int64_t token;
-    /* 0: held exclusively. */
+    /* Of the grant or of the current request. 0: exclusive. */
     int permits;
     struct rlk_deadline deadline;
     /* NULL: it has no keeper. */
@@ -44,7 +44,7 @@ struct rowlock_lock {
     /* The number of the current request, and its lease. */
     int64_t request, request_us;
     struct rlk_ticket ticket;
-    /* The outcome of the request is unknown. The next acquire sends the same number. */
+    /* The outcome of the request is unknown. The next acquire of that kind sends the same number. */
     bool request_open;
     /* The owner is a text of the caller's. */
     bool named;

@@ -16,12 +16,15 @@ enum {
 struct rlk_request rlk_request_of(rowlock_lock *lock, const rowlock_acquire_options *options)
 {
     rowlock_db *db = lock->db;
-    if (!lock->request_open) {
+    /* One of another kind may have been granted. We want this kind, so it is a stray. */
+    if (!lock->request_open || lock->permits != options->permits) {
+        lock->request_open = false;
         lock->request = rlk_next_number(db);
         /* If there are no random numbers now, the next request tries again. */
         if (lock->straying && rlk_random_owner(lock->owner) == 0)
             lock->straying = false;
     }
+    lock->permits = options->permits;
     lock->request_us = options->ttl_ms * 1000;
     return (struct rlk_request){.name = lock->name,
                                 .permits = options->permits,

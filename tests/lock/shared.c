@@ -5,6 +5,7 @@
 #include "scene.h"
 
 #include "crowd.h"
+#include "lock/lock.h"
 
 enum { READERS = 3, THREE = 3 };
 
@@ -56,6 +57,30 @@ static void together(const struct contract *c)
     guest_tries(&readers[0], ROWLOCK_MISMATCH, "but not shared");
     guests_close_all(readers, READERS);
     guests_close(&writer, &counter, NULL);
+}
+
+/* A reader whose answer was lost, and who then wants to write: the row of its request is no grant of that. */
+static void writes_after_lost_answer(const struct contract *c)
+{
+    struct guest first, second;
+    guest_open(&first, c, "both kinds", ROWLOCK_SHARED);
+    guest_open(&second, c, "both kinds", ROWLOCK_SHARED);
+    guest_tries(&first, ROWLOCK_OK, "one reads");
+    first.lock->state = RLK_IDLE;
+    first.lock->request_open = true;
+    guest_tries(&first, ROWLOCK_OK, "it finds its grant if the answer was lost");
+    first.lock->state = RLK_IDLE;
+    first.lock->request_open = true;
+    guest_tries(&second, ROWLOCK_OK, "another reads beside it");
+    first.how.permits = 0;
+    guest_tries(&first, ROWLOCK_BUSY,
+                "so it cannot write, although its request to read was granted");
+    guest_releases(&second, ROWLOCK_OK, "the other one goes");
+    guest_tries(&first, ROWLOCK_OK, "now it writes");
+    guest_tries(&second, ROWLOCK_BUSY, "alone");
+    guest_releases(&first, ROWLOCK_OK, "and goes");
+    tap_is_int(rows_of(c, "both kinds"), 0, "with all rows");
+    guests_close(&first, &second, NULL);
 }
 
 static void writer_not_starved(const struct contract *c)
@@ -421,6 +446,7 @@ static void released_inside(const struct contract *c, const char *isolation, int
 void contract_shared(const struct contract *c)
 {
     together(c);
+    writes_after_lost_answer(c);
     writer_not_starved(c);
     writer_gives_up(c);
     scene_table(c);
