@@ -35,12 +35,15 @@ static int running;
 /* Of each server: it has a backup. A member is being restored; one was. */
 static bool saved[SERVERS_MOST], restoring, restored;
 
+/* Allocations fail, or did: a call that began before the end of the faults may tell so after it. */
+static bool memory_fails;
+
 /* A handle may know for half a minute that a restored member has not joined yet. */
 bool is_outage(int result)
 {
     return (result == ROWLOCK_ESCHEMA && restored) || result == ROWLOCK_ECONN ||
            result == ROWLOCK_EUNCERTAIN || result == ROWLOCK_EREADONLY ||
-           result == ROWLOCK_ESERVER || (result == ROWLOCK_ENOMEM && faults.memory);
+           result == ROWLOCK_ESERVER || (result == ROWLOCK_ENOMEM && memory_fails);
 }
 
 void sim_expect(const struct client *client, const rowlock_db *db, const char *call,
@@ -345,6 +348,7 @@ int main(int argc, char **argv)
     if (sim_world == ROWS)
         rows_install();
     faults = chosen;
+    memory_fails = chosen.memory > 0;
     running = clients;
     for (int i = 0; i < clients; i++)
         start_client(i);
