@@ -44,7 +44,7 @@ struct rowlock_lock {
     /* The number of the current request, and its lease. */
     int64_t request, request_us;
     struct rlk_ticket ticket;
-    /* The outcome of the request is unknown. The next acquire of that kind sends the same number. */
+    /* Its outcome is unknown. The next acquire of its kind sends the same number. */
     bool request_open;
     /* The owner is a text of the caller's. */
     bool named;
