@@ -59,7 +59,7 @@ static void together(const struct contract *c)
     guests_close(&writer, &counter, NULL);
 }
 
-/* A reader whose answer was lost, and who then wants to write: the row of its request is no grant of that. */
+/* A reader whose answer was lost, and who then wants to write: its row is no grant of that. */
 static void writes_after_lost_answer(const struct contract *c)
 {
     struct guest first, second;

@@ -33,9 +33,10 @@ static void expect(const struct thread *t, const char *call, int result, bool fi
     sim_expect(t->client, t->db, call, t->held[0].name, result, fine);
 }
 
-/* A call that began then must be over after so long, and 180 s: it may send two steps, and the second
- * gives a ticket back. Each may be lost, wait for a transaction of a client that is away, and be
- * sent again for reconnect_ms, in turn. rowlock.h names no limit. A client that stood still meanwhile may take longer. */
+/* A call that began then must be over after so long, and 180 s: it may send two steps, and the
+ * second gives a ticket back. Each may be lost, wait for a transaction of a client that is away, and
+ * be sent again for reconnect_ms, in turn. rowlock.h names no limit. A client that stood still
+ * meanwhile may take longer. */
 static void must_be_over(const struct thread *t, const char *call, int64_t began, int64_t wait_ms)
 {
     int64_t took = sim_now() - began;
