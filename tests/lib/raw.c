@@ -138,6 +138,15 @@ rowlock_db *must_adopt(const struct raw *raw, void *session, const char *prefix)
 
 /* ---- the server */
 
+long long raw_sessions(const struct raw *raw, const char *url)
+{
+    return db_int(raw, url,
+                  raw == &raw_postgres
+                      ? "SELECT count(*) FROM pg_stat_activity WHERE client_port IS NOT NULL"
+                      : "SELECT count(*) FROM information_schema.processlist "
+                        "WHERE user NOT IN ('system user', 'event_scheduler')");
+}
+
 bool raw_is_ours(const struct raw *raw)
 {
     return getenv(strcmp(raw->name, "postgres") == 0 ? "ROWLOCK_TEST_POSTGRES_DIR"

@@ -60,17 +60,6 @@ static void start_all(struct waiter *waiters, rowlock_pool *pool)
     pthread_attr_destroy(&small);
 }
 
-/* The session that asks is not counted. */
-static long long connections(long long before)
-{
-    bool postgres = raw == &raw_postgres;
-    return db_int(raw, url,
-                  postgres ? "SELECT count(*) FROM pg_stat_activity WHERE client_port IS NOT NULL"
-                           : "SELECT count(*) FROM information_schema.processlist "
-                             "WHERE user <> 'system user'") -
-           before;
-}
-
 static int tickets(void)
 {
     return (int)db_int(raw, url, "SELECT count(*) FROM rowlock_waiters WHERE name LIKE 'crowd %%'");
@@ -109,7 +98,7 @@ static int run(const struct raw *this, const char *given)
         is_result(holder, rowlock_acquire_all(&held[i], some, &how, NULL), ROWLOCK_OK,
                   "another program holds many locks");
     }
-    long long before = connections(0);
+    long long before = raw_sessions(raw, url);
     rowlock_pool *pool = must_pool(through, 2, NULL);
     start_all(waiters, pool);
     until(EVENTUALLY(tickets() == count), "all wait");
@@ -137,8 +126,8 @@ static int run(const struct raw *this, const char *given)
            trips * 1000LL / (long long)took_ms);
     tap_ok(called < trips / 2, "and most of them only read: %d, of which %lld call a procedure",
            trips, called);
-    tap_ok(EVENTUALLY(connections(before) <= 3), "and at most three connections: %lld",
-           connections(before));
+    tap_ok(EVENTUALLY(raw_sessions(raw, url) - before <= 3), "and at most three connections: %lld",
+           raw_sessions(raw, url) - before);
     rowlock_db_close(holder);
     for (int i = 0; i < count; i++) {
         pthread_join(waiters[i].thread, NULL);
