@@ -28,7 +28,7 @@ static int64_t up[ROWS_MOST + 1], perhaps[ROWS_MOST + 1];
 struct thread {
     struct client *client;
     rowlock_db *db;
-    rowlock_table *accounts, *ledger, *counters, *walked, *posts;
+    rowlock_table *accounts, *ledger, *counters, *counted, *walked, *posts;
     /* Of the transfer or of the key's work that is under way. */
     int number, from, to, key;
     rowlock_once *once;
@@ -46,6 +46,7 @@ static const struct place {
      "ledger",
      {.columns = (const char *const[]){"origin", "target", "amount", NULL}}},
     {offsetof(struct thread, counters), "counters", {.set = "n = n + ?"}},
+    {offsetof(struct thread, counted), "counters", {.columns = (const char *const[]){"n", NULL}}},
     {offsetof(struct thread, walked), "counters", {.columns = (const char *const[]){"w", NULL}}},
     {offsetof(struct thread, posts), "posts", {.columns = (const char *const[]){"k", NULL}}},
 };
@@ -162,25 +163,34 @@ static int make_transfer(struct thread *t)
 
 /* ---- many rows at once */
 
-static int keep_version(void *context, size_t index, const rowlock_row *row)
+struct count {
+    rowlock_change changes[BATCH_MOST];
+    rowlock_value values[BATCH_MOST];
+};
+
+static int keep_count(void *context, size_t index, const rowlock_row *row)
 {
-    rowlock_change *changes = context;
-    changes[index].version = row ? row->version : 0;
+    struct count *c = context;
+    c->changes[index].version = row ? row->version : 0;
+    c->values[index] = rowlock_int(row ? row->values[0].number + 1 : 1);
     return 0;
 }
 
+/* Adds one to what is there, or writes one more than it has read. */
 static int count_up(struct thread *t)
 {
+    struct count c;
     rowlock_value keys[BATCH_MOST], one = rowlock_int(1);
-    rowlock_change changes[BATCH_MOST];
+    rowlock_change *changes = c.changes;
     rowlock_change_options options = ROWLOCK_CHANGE_OPTIONS_INIT;
     int count = 1 + (int)sim_random(sim_names < BATCH_MOST ? sim_names : BATCH_MOST);
     int first = (int)sim_random(sim_names);
+    bool adds = sim_once_in(2);
     for (int i = 0; i < count; i++) {
         keys[i] = rowlock_int(1 + (first + i) % sim_names);
-        changes[i] = (rowlock_change){.key = &keys[i], .values = &one};
+        changes[i] = (rowlock_change){.key = &keys[i], .values = adds ? &one : &c.values[i]};
     }
-    int result = rowlock_read_many(t->counters, keys, (size_t)count, 0, keep_version, changes);
+    int result = rowlock_read_many(t->counted, keys, (size_t)count, 0, keep_count, &c);
     expect(t, "reads", result, !result);
     if (result != ROWLOCK_OK)
         return result;
@@ -189,7 +199,7 @@ static int count_up(struct thread *t)
     sim_sleep(sim_spread(10, 10000));
     for (int i = 0; i < count; i++)
         perhaps[keys[i].number]++;
-    result = rowlock_update(t->counters, changes, (size_t)count, &options);
+    result = rowlock_update(adds ? t->counters : t->counted, changes, (size_t)count, &options);
     for (int i = 0; i < count; i++) {
         perhaps[keys[i].number] -= changes[i].result != ROWLOCK_EUNCERTAIN;
         up[keys[i].number] += changes[i].result == ROWLOCK_OK;
@@ -242,7 +252,7 @@ static int do_once(struct thread *t)
     char key[40];
     rowlock_once_options options = ROWLOCK_ONCE_OPTIONS_INIT;
     keys += sim_once_in(4);
-    t->key = keys - (int)sim_random(8);
+    t->key = keys - (int)sim_random(sim_once_in(8) ? keys + 1 : 8);
     snprintf(key, sizeof key, "key-%d", t->key);
     options.fingerprint = key;
     options.ttl_ms = sim_spread(100, 60000);
