@@ -354,7 +354,8 @@ rowlock_sweep(rowlock_db *db, const rowlock_sweep_options *options, rowlock_swee
  *
  * The token of every name, and the floor of new names, become the highest token that there is plus
  * by.
- *   - by: 1 to 10^15: more than the number of grants that may have been lost
+ *   - by: 1 to 10^15: more than the number of grants that may have been lost. If an earlier raise
+ *     was lost too, add what it raised by.
  *   - *highest gets the new value. highest may be NULL.
  *
  * Returns

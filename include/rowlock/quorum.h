@@ -72,11 +72,14 @@ extern "C" {
  *
  *   - A new quorum: each member gets its number, the identity of the quorum, and a mark.
  *   - A member that may have lost grants gets tokens above all others and a new mark. Before, this
- *     waits until all leases are over that the member may have forgotten.
+ *     waits until all calls have ended that were under way when it lost them, and then until all
+ *     leases are over that it may have forgotten.
  *   - Members that may vote stay as they are. Locks go on with them meanwhile.
  *
  * urls         3 or 5 URLs in one text, as for rowlock_db_open(). The members need tables
  *              (rowlock_install()).
+ * options      statement_timeout_ms is as long as that of every program, or longer: calls are over
+ *              then. NULL: 10 s.
  * replaced     0. Or the number of a member, from 1, that is lost for good: another database may
  *              take its place now. A backup of the member itself needs no such permission.
  *
@@ -89,8 +92,9 @@ extern "C" {
  *                      lost what it knew
  *   ROWLOCK_EINVAL     there is no member with the number of replaced
  *   others             as rowlock_db_open()
- * Blocks       as long as the longest lease, up to 10 s for a MySQL server just started, and while
- *              another join is under way
+ * Blocks       for statement_timeout_ms, less what a restarted server runs already, and then as
+ *              long as the longest lease; up to 10 s for a MySQL server just started; while another
+ *              join is under way
  * Example      examples/quorum.c
  */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_quorum_join(const char *urls, int replaced,

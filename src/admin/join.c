@@ -13,8 +13,6 @@
 #include <rowlock/quorum.h>
 #include <string.h>
 
-enum { OLD_ENOUGH_S = 10 };
-
 /* It has no marks, or another has written down a newer one. A member that has only rows about
  * others never voted: its first join was interrupted. One that knows an older mark of another was
  * restored, or was away: that says nothing about the other. */
@@ -188,28 +186,66 @@ static int64_t highest_token(const struct rlk_survey *j)
     return token;
 }
 
+/* Waits for so long after that, and keeps our turn. Clocks may differ by 1/1000. */
+static int wait_after(struct rlk_survey *j, int64_t time_us, int64_t pause_us, const char *what)
+{
+    int result = ROWLOCK_OK;
+    int64_t until_us = time_us + (pause_us > 0 ? pause_us + pause_us / 1000 + 1000 : 0);
+    int64_t left_us = until_us - rlk_now_us();
+    if (left_us > 1000000)
+        rlk_log(ROWLOCK_LOG_WARNING, "join the quorum: waiting %" PRId64 " s for %s to end",
+                left_us / 1000000 + 1, what);
+    for (; result == ROWLOCK_OK && (left_us = until_us - rlk_now_us()) > 0;) {
+        rlk_wait_plain(left_us < TURN_US / 4 ? left_us : TURN_US / 4);
+        result = take_places(j, j->count);
+    }
+    return result;
+}
+
+/* A call may be under way that counts an answer which a member has lost since, and waits for
+ * another one. What it does there must be over before the others are asked what they know. A
+ * restarted member has lost nothing since its start. */
+static int let_calls_end(struct rlk_survey *j)
+{
+    int64_t pause_us = 0;
+    for (size_t i = 0; i < j->count; i++) {
+        struct rlk_candidate *c = &j->member[i];
+        c->settled = !c->votes || j->is_new;
+        if (!c->db || c->votes || j->is_new)
+            continue;
+        int64_t runs_us = c->view->restarted ? c->runs_s * 1000000 : 0;
+        if (c->db->statement_us - runs_us > pause_us)
+            pause_us = c->db->statement_us - runs_us;
+    }
+    return wait_after(j, j->begun_us, pause_us, "calls");
+}
+
+/* LAPSED: a member that voted has lost its vote meanwhile. */
+static int look_anew(struct rlk_survey *j)
+{
+    int64_t now_us = rlk_now_us();
+    int result = rlk_survey_anew(j);
+    for (size_t i = 0; i < j->count && result == ROWLOCK_OK; i++)
+        if (j->member[i].db && !j->member[i].votes && !j->member[i].settled) {
+            j->begun_us = now_us;
+            result = ROWLOCK_LAPSED;
+        }
+    return result;
+}
+
 /* Their leases have ended then, also for those who rely on a lease that was forgotten. */
 static int wait_out(struct rlk_survey *j)
 {
-    int result = ROWLOCK_OK;
     int64_t pause_us = 0;
     for (size_t i = 0; i < j->count; i++) {
         const struct rlk_candidate *c = &j->member[i];
-        int64_t age_us = (OLD_ENOUGH_S - c->runs_s) * 1000000;
+        int64_t age_us = (c->must_run_s - c->runs_s) * 1000000;
         if (c->lease_us > pause_us)
             pause_us = c->lease_us;
         if (c->db && !c->votes && age_us > pause_us)
             pause_us = age_us;
     }
-    if (pause_us > 1000000)
-        rlk_log(ROWLOCK_LOG_WARNING, "join the quorum: waiting %" PRId64 " s for leases to end",
-                pause_us / 1000000 + 1);
-    int64_t until_us = rlk_now_us() + (pause_us ? pause_us + pause_us / 1000 + 1000 : 0);
-    for (int64_t left_us; result == ROWLOCK_OK && (left_us = until_us - rlk_now_us()) > 0;) {
-        rlk_wait_plain(left_us < TURN_US / 4 ? left_us : TURN_US / 4);
-        result = take_places(j, j->count);
-    }
-    return result;
+    return wait_after(j, rlk_now_us(), pause_us, "leases");
 }
 
 /* Member `i` writes down the mark of another. */
@@ -315,9 +351,10 @@ static bool all_vote(struct rlk_survey *j)
 static int take_turn(struct rlk_survey *j)
 {
     int result = wait_for_turn(j);
-    if (result == ROWLOCK_OK && (result = rlk_survey_anew(j)) == ROWLOCK_OK &&
-        (result = refuse_strangers(j)) == ROWLOCK_OK && (result = need_others(j)) == ROWLOCK_OK &&
-        (result = need_knowledge(j)) == ROWLOCK_OK && j->voters < j->there)
+    if (result == ROWLOCK_OK && (result = let_calls_end(j)) == ROWLOCK_OK &&
+        (result = look_anew(j)) == ROWLOCK_OK && (result = refuse_strangers(j)) == ROWLOCK_OK &&
+        (result = need_others(j)) == ROWLOCK_OK && (result = need_knowledge(j)) == ROWLOCK_OK &&
+        j->voters < j->there)
         result = join(j);
     leave_places(j);
     return result;
@@ -331,6 +368,7 @@ int rowlock_quorum_join(const char *urls, int replaced, const rowlock_db_options
         return rlk_survey_fail(&j, ROWLOCK_EINVAL, "there is no member %d", replaced);
     j.replaces = (size_t)replaced;
     int result = rlk_survey_open(&j, urls, options);
+    j.begun_us = rlk_now_us();
     /* Only the databases that joined get a ticket. */
     if (result == ROWLOCK_OK && !all_vote(&j) && (result = refuse_strangers(&j)) == ROWLOCK_OK)
         do

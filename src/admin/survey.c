@@ -39,6 +39,7 @@ static int take_highest(void *out, const rowlock_value *cells, size_t count)
     c->token = cells[0].number;
     c->lease_us = cells[1].number;
     c->runs_s = cells[2].number;
+    c->must_run_s = cells[3].number;
     return 0;
 }
 

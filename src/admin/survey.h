@@ -12,9 +12,11 @@ struct rlk_candidate {
     /* Why it cannot be reached or used. */
     rowlock_error away;
     struct rlk_view *view;
-    /* The highest token, the longest lease, and how long the server runs. */
-    int64_t token, lease_us, runs_s;
+    /* The highest token, the longest lease, how long the server runs, and must run. */
+    int64_t token, lease_us, runs_s, must_run_s;
     bool votes;
+    /* Calls that count what it has lost have ended. */
+    bool settled;
     /* Our ticket among the joins. */
     int64_t request;
     struct rlk_position place;
@@ -35,6 +37,8 @@ struct rlk_survey {
     size_t replaces;
     /* A member that cannot be used is as one that is away. */
     bool only_looks;
+    /* When it was first asked what the members know. */
+    int64_t begun_us;
     /* When our tickets among the joins were last renewed. 0: we have none. */
     int64_t turn_us;
     const char *action;

@@ -131,7 +131,7 @@ enum {
     STEP(MEMBERS, "members", "", '*', "nntbtmmmm", RLK_READS) /* of a quorum */                    \
     STEP(MEMBER, "member", "member members quorum self mark", '-', "", 0)                          \
     STEP(MOVE, "move", "member mark from to", '-', "", 0) /* a mark, on */                         \
-    STEP(HIGHEST, "highest", "", '1', "mmm", RLK_READS | RLK_WIDE) /* token, longest lease */      \
+    STEP(HIGHEST, "highest", "", '1', "mmmm", RLK_READS | RLK_WIDE) /* token, lease */             \
     STEP(RAISE, "raise", "by", '1', "i", RLK_WIDE) /* floor and counters, after a failover */      \
     /* keys claimed once, and walks */                                                             \
     STEP(ONCE_CLAIM, "once_claim", "key fingerprint claim ttl token", '-', "", 0)                  \

@@ -152,7 +152,7 @@ replaced_member() {
     prints "check says what to do" 1 "it is not the database that joined" check
     exits "nothing has changed: it works alone" 0 run --url "sqlite:$work/r2.db" x true
     errs "quorum-join --replace takes it in" 0 "installation $(identity r2) takes the place of $was as member 2" \
-        quorum-join --replace 2
+        quorum-join --replace 2 --statement-timeout 5s
     exits "and then it is the member" 0 quorum-join
     mv "$work/r3.db" "$work/r3.db.away"
     gets_above "then it votes, with a higher token" "$token" run -n x -- sh -c 'echo "$ROWLOCK_TOKEN"'
@@ -173,7 +173,7 @@ restored_file() {
     rm -f "$work"/s2.db*
     sqlite3 "$work/s2.backup" 'DELETE FROM rowlock_members'
     mv "$work/s2.backup" "$work/s2.db"
-    exits "a restored file whose mark was removed joins" 0 quorum-join
+    exits "a restored file whose mark was removed joins" 0 quorum-join --statement-timeout 5s
     mv "$work/s3.db" "$work/s3.away"
     gets_above "and votes for a token above those that it has forgotten" "$token" run -n x -- sh -c 'echo "$ROWLOCK_TOKEN"'
     mv "$work/s3.away" "$work/s3.db"
@@ -188,8 +188,8 @@ waits() { grep -q "waiting .* for leases to end" "$work/first"; }
 # Like a program that was just paused: it waits for leases, in the queue of each member.
 begin_join() {
     sqlite3 "$work/j1.db" "DELETE FROM rowlock_members"
-    rl acquire held --ttl 4s --owner holder
-    "$command" quorum-join >"$work/first" 2>&1 </dev/null &
+    rl acquire held --ttl 20s --owner holder
+    "$command" quorum-join --statement-timeout 5s >"$work/first" 2>&1 </dev/null &
     first=$!
     holds "a join has its turn, and waits for a lease to end" until_true waits
 }
@@ -204,7 +204,7 @@ stalled_join() {
     exits "three files are a quorum" 0 quorum-join
     begin_join
     kill -STOP "$first"
-    exits "it is stopped, and another one joins" 0 quorum-join
+    exits "it is stopped, and another one joins" 0 quorum-join --statement-timeout 5s
     before=$(marks)
     exits "all members vote then" 0 check
     kill -CONT "$first"
@@ -215,7 +215,7 @@ stalled_join() {
     begin_join
     kill -KILL "$first"
     finished "$first"
-    exits "it is killed, and another one joins" 0 quorum-join
+    exits "it is killed, and another one joins" 0 quorum-join --statement-timeout 5s
     exits "all members vote once more" 0 check
 }
 

@@ -266,6 +266,16 @@ rowlock_grant holder_of(const rowlock_lock *lock)
     return holder;
 }
 
+int join_members(const char *urls, rowlock_error *err)
+{
+    int result = ROWLOCK_ECONN;
+    for (int64_t ms = 1000;
+         ms < 100000 && (result == ROWLOCK_ECONN || result == ROWLOCK_EUNCERTAIN); ms *= 4)
+        result = rowlock_quorum_join(
+            urls, 0, OPTIONS(db, .statement_timeout_ms = ms, .connect_timeout_ms = 60000), err);
+    return result;
+}
+
 rowlock_stats stats_of(rowlock_db *db)
 {
     rowlock_stats stats = ROWLOCK_STATS_INIT;

@@ -89,8 +89,7 @@ static bool marks_are_known(void)
 static void join_again(const char *text)
 {
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    int result = rowlock_quorum_join(url_list((const char *const *)members.straight, MEMBERS).text,
-                                     0, NULL, &err);
+    int result = join_members(url_list((const char *const *)members.straight, MEMBERS).text, &err);
     tap_is_int(result, ROWLOCK_OK, "%s", text);
     if (result != ROWLOCK_OK)
         tap_note("%s", err.text);
@@ -181,8 +180,8 @@ static atomic_int joined;
 static int join_once(void *unused)
 {
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    if (rowlock_quorum_join(url_list((const char *const *)members.straight, MEMBERS).text, 0, NULL,
-                            &err) == ROWLOCK_OK)
+    if (join_members(url_list((const char *const *)members.straight, MEMBERS).text, &err) ==
+        ROWLOCK_OK)
         joined++;
     else
         tap_note("%s", err.text);
@@ -217,6 +216,45 @@ static void test_joins(int forget, const char *what)
     for (int i = 0; i < MEMBERS; i++)
         votes -= (int)members_ask(&members, i, "SELECT count(*) FROM %swaiters");
     tap_is_int(votes, rounds * MEMBERS, "none has left a ticket");
+}
+
+/* ---- a grant that is under way */
+
+enum { CALL_MS = 3000, LATE_MS = 1000, LEASE_MS = 4000 };
+
+static int take_late(void *lock)
+{
+    return try_lock(lock, LEASE_MS);
+}
+
+/* One member has answered and loses that. The other one is slow. A join must not be over before the
+ * grant is. */
+static void test_half_granted(void)
+{
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    OWNED(db) rowlock_db *db = members_open_within(&members, CALL_MS);
+    OWNED(db) rowlock_db *other = must_quorum((const char *const *)members.straight, MEMBERS, NULL);
+    OWNED(lock) rowlock_lock *late = must_lock(db, "half"), *rival = must_lock(other, "half");
+    is_result(db, try_lock(late, TTL_MS), ROWLOCK_OK, "a program knows who votes");
+    is_result(db, rowlock_release(late), ROWLOCK_OK, "and has released");
+    tap_ok(rows_become(&members, 0, 0, 0), "in each member");
+    faultproxy_refuse(members.proxy[2]);
+    faultproxy_cut(members.proxy[2]);
+    faultproxy_arm(members.proxy[1], 1, (struct fault){FAULT_DELAY, ON_REQUEST, LATE_MS});
+    struct helper *helper = helper_start(take_late, late);
+    tap_ok(EVENTUALLY(rows_in(&members, 0) == 1), "one member has granted");
+    members_change(&members, 0, "DELETE FROM %slocks", 0);
+    members_change(&members, 0, "DELETE FROM %smembers", 0);
+    faultproxy_accept(members.proxy[2]);
+    int voted = rowlock_quorum_join(
+        url_list((const char *const *)members.straight, MEMBERS).text, 0,
+        OPTIONS(db, .statement_timeout_ms = CALL_MS, .connect_timeout_ms = 60000), &err);
+    tap_is_int(voted, ROWLOCK_OK, "it has lost that, and joins: %s", err.text);
+    int result = helper_join(helper);
+    is_result(other, wait_lock(rival, TTL_MS, 60000), ROWLOCK_OK, "another client is granted it");
+    tap_ok(result != ROWLOCK_OK || rowlock_lock_remaining_ms(late) == 0,
+           "when the first one is over: %s", rowlock_result_name(result));
+    is_result(other, rowlock_release(rival), ROWLOCK_OK, "and releases it");
 }
 
 /* ---- several */
@@ -266,6 +304,8 @@ static int run(const struct raw *raw, const char *url)
     test_lone_member();
     test_together();
     test_half_told();
+    if (members.proxy[0])
+        test_half_granted();
     /* A join waits until a MySQL has run for 10 s. */
     test_backup();
     test_old_backup();

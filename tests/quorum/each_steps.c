@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The two steps that only a quorum sends, on one member: lift and retract. */
+ * Steps that only a quorum sends, on one member: lift, retract, and writing down a mark. */
 #include "contract.h"
 #include "each.h"
 #include "core/step_cells.h"
@@ -80,6 +80,26 @@ static void test_lift(void)
     tap_is_int(grant("lifted", "b", 24), 11, "and the counter has not gone back");
 }
 
+static void write_down(const char *mark)
+{
+    struct rlk_ask ask = {.step = RLK_STEP_MEMBER,
+                          .in = {rowlock_int(1), rowlock_int(3), rowlock_text("a quorum"),
+                                 rowlock_int(0), rowlock_text(mark)}};
+    if (rlk_ask(db, &ask) != ROWLOCK_OK)
+        tap_note("%s", why(db));
+}
+
+static void test_mark(const struct raw *raw, const char *url)
+{
+    static const char moved[] = "SELECT moved FROM steps_members WHERE member = 1";
+    write_down("first");
+    db_exec(raw, url, "UPDATE steps_members SET moved = 7");
+    write_down("first");
+    tap_is_int(db_int(raw, url, moved), 7, "a copy that comes late does not move a mark back");
+    write_down("second");
+    tap_is_int(db_int(raw, url, moved), 0, "a new mark has not moved");
+}
+
 static int run(const struct raw *raw, const char *url)
 {
     /* Tables of its own: other tests raise tokens. */
@@ -88,6 +108,7 @@ static int run(const struct raw *raw, const char *url)
     db = must_open(own);
     test_retract();
     test_lift();
+    test_mark(raw, url);
     rowlock_db_close(db);
     return tap_done();
 }

@@ -63,7 +63,7 @@ static void test_used_before(void)
             tap_note("%s", why(db));
     }
     is_result(db, try_lock(lock, 500), ROWLOCK_OK, "a program holds a lock of a member alone");
-    tap_is_int(rowlock_quorum_join(url_list(list, FIVE).text, 0, NULL, &err), ROWLOCK_OK,
+    tap_is_int(join_members(url_list(list, FIVE).text, &err), ROWLOCK_OK,
                "five files are a quorum");
     tap_ok(rowlock_lock_remaining_ms(lock) <= 0, "they are one when that lease has ended");
     before++;
@@ -139,8 +139,7 @@ static void test_forgot(void)
     back(0);
     back(1);
     votes_are("vv-vv", "a check says that it does not vote");
-    tap_is_int(rowlock_quorum_join(url_list(list, FIVE).text, 0, NULL, &err), ROWLOCK_OK,
-               "it joins");
+    tap_is_int(join_members(url_list(list, FIVE).text, &err), ROWLOCK_OK, "it joins");
     votes_are("vvvvv", "and that it votes then");
     away(0);
     away(1);
@@ -157,7 +156,7 @@ static void test_old_copy(void)
     db_exec(&raw_sqlite, urls[0], "UPDATE rowlock_members SET moved = 1 WHERE member = 1");
     db_exec(&raw_sqlite, urls[1], "UPDATE rowlock_members SET moved = 2 WHERE member = 1");
     votes_are("-vvvv", "an old copy does not vote");
-    tap_is_int(rowlock_quorum_join(url_list(list, FIVE).text, 0, NULL, &err), ROWLOCK_OK,
+    tap_is_int(join_members(url_list(list, FIVE).text, &err), ROWLOCK_OK,
                "it joins, although it has old marks of two others");
     tap_note("%s", err.text);
     votes_are("vvvvv", "and all vote then");
@@ -177,7 +176,7 @@ static void test_majority_lost(void)
     int64_t before = grant_once(&result);
     for (int i = 0; i < 3; i++)
         db_exec(&raw_sqlite, urls[i], "DELETE FROM rowlock_members");
-    tap_is_int(rowlock_quorum_join(url_list(list, FIVE).text, 0, NULL, &err), ROWLOCK_ESCHEMA,
+    tap_is_int(join_members(url_list(list, FIVE).text, &err), ROWLOCK_ESCHEMA,
                "a majority that forgot does not join");
     tap_ok(strstr(err.text, "3 of the 5 members have lost") != NULL, "and the error says why");
     tap_note("%s", err.text);
@@ -189,8 +188,7 @@ static void test_majority_lost(void)
     tap_is_int(strangers, 0, "they are of no other quorum");
     for (int i = 3; i < FIVE; i++)
         db_exec(&raw_sqlite, urls[i], "DELETE FROM rowlock_members");
-    tap_is_int(rowlock_quorum_join(url_list(list, FIVE).text, 0, NULL, &err), ROWLOCK_OK,
-               "a new quorum is made");
+    tap_is_int(join_members(url_list(list, FIVE).text, &err), ROWLOCK_OK, "a new quorum is made");
     tap_ok(grant_once(&result) > before, "and its tokens are above all that are known");
 }
 

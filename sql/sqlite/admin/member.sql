@@ -3,10 +3,11 @@
 -- {member}  {members}: how many there are  {quorum}: its identity  {self}: it is this database
 -- {mark}
 --
--- Atomic: one statement.
+-- Atomic: one statement. A copy of it that comes late does not move the mark back.
 
 /* rowlock:member */
 INSERT INTO rowlock_members (member, members, quorum, self, mark, started, moved)
 VALUES ({member}, {members}, {quorum}, {self}, {mark}, 0, 0)
 ON CONFLICT (member) DO UPDATE SET members = excluded.members, quorum = excluded.quorum,
-    self = excluded.self, mark = excluded.mark, started = excluded.started, moved = 0
+    self = excluded.self, mark = excluded.mark, started = excluded.started,
+    moved = CASE WHEN rowlock_members.mark = excluded.mark THEN rowlock_members.moved ELSE 0 END

@@ -141,11 +141,13 @@ int run_for_members(struct cli *cli)
 
 /* ---------------------------------------------------------------- quorum-join */
 
-static int64_t replaced = UNSET;
+static int64_t replaced = UNSET, statement_ms = UNSET;
 
 static const struct option_row join_options[] = {
     NUMBER_OPTION("replace", "another database takes the place of member N", replaced, 1,
                   URLS_MOST),
+    OPTION("statement-timeout", 0, "DURATION",
+           "the longest that a statement of your programs may take (10s)", LENGTH, statement_ms),
     JSON_OPTION,
     {.name = NULL},
 };
@@ -153,6 +155,7 @@ static const struct option_row join_options[] = {
 static int run_quorum_join(struct cli *cli)
 {
     rowlock_error error = ROWLOCK_ERROR_INIT;
+    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
     check_urls(cli);
     if (!is_quorum(cli))
         usage_error(cli, "give the --url of each of the 3 or %d members", URLS_MOST);
@@ -160,7 +163,8 @@ static int run_quorum_join(struct cli *cli)
     /* It may take as long as a lease. */
     cli->waiting = true;
     char *urls = joined_urls();
-    int result = rowlock_quorum_join(urls, replaced == UNSET ? 0 : (int)replaced, NULL, &error);
+    options.statement_timeout_ms = statement_ms == UNSET ? 0 : statement_ms;
+    int result = rowlock_quorum_join(urls, replaced == UNSET ? 0 : (int)replaced, &options, &error);
     free(urls);
     if (result == ROWLOCK_OK && general.json)
         json_print_answer(cli, result, NULL, NULL);
@@ -173,8 +177,8 @@ const struct command join_command = COMMAND(
     "quorum-join", "", "make databases a quorum, or let a member vote again",
     "Run it with the URLs of all members, after install. Run it again after a member was\n"
     "restarted, restored or failed over: until then that member does not vote. It waits until\n"
-    "the leases are over that the member may have forgotten, and raises its tokens above all\n"
-    "others. Locks go on with the other members meanwhile.\n"
+    "calls and leases are over that the member may have forgotten, and raises its tokens above\n"
+    "all others. Locks go on with the other members meanwhile.\n"
     "Another database in the place of a member is refused. --replace N takes it.\n"
     "Exit status: 0 all members vote; 69 a member is away: run it again when it is back.\n",
     join_options, 0, 0, false, QUORUM, run_quorum_join);
