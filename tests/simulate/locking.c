@@ -23,9 +23,11 @@ struct thread {
     /* The number of the wait that is going on, and whether one was cancelled. */
     int64_t waits;
     bool asking, cancelled, served;
-    /* The answer to an earlier acquire of these handles was lost. The next one may find its grant,
-     * which may be older than those of other holders, and than a raise of all tokens. */
+    /* The answer to an earlier acquire of these handles was lost, which was asked then. The next one
+     * may find its grant, which may be older than those of other holders, and than a raise of all
+     * tokens. */
     bool uncertain;
+    int64_t asked;
 };
 
 static void expect(const struct thread *t, const char *call, int result, bool fine)
@@ -53,7 +55,7 @@ static void check_holder(const struct thread *t, const struct holding *h, const 
 {
     must_be_over(t, call, began, 0);
     if (result == ROWLOCK_LOST && !rowlock_db_error(t->db)->answer_lost && !judge_broke(h) &&
-        (left_ms - left_ms / 1000) * MILLISECOND > sim_now() - began)
+        !judge_excused(h) && (left_ms - left_ms / 1000) * MILLISECOND > sim_now() - began)
         violation("client %d: %s of '%s' is LOST, and its lease should have lasted for %" PRId64
                   " ms more",
                   t->client->process.number, call, h->name, left_ms);
@@ -184,7 +186,8 @@ static int hold_on(struct thread *t, struct holding *h)
         fine = result == ROWLOCK_LOST || result == ROWLOCK_CONFLICT || !result;
     }
     tell(who, words[act], h->name, h->token, result);
-    if ((result == ROWLOCK_OK || result == ROWLOCK_LAPSED) && act != ENTER && rival > h->token)
+    if ((result == ROWLOCK_OK || result == ROWLOCK_LAPSED) && act != ENTER && rival > h->token &&
+        !judge_excused(h))
         violation("client %d: %s '%s' with token %" PRId64 ", and token %" PRId64
                   " was granted before",
                   who, words[act], h->name, h->token, rival);
@@ -279,6 +282,7 @@ static int ask(struct thread *t)
         above[i] = t->uncertain ? 0 : judge_asks(t->held[i].name);
         tell(who, "asks for", t->held[i].name, options.wait_ms, options.permits);
     }
+    t->asked = t->uncertain ? t->asked : began;
     t->waits++;
     t->asking = true;
     plan_cancel(t, options.wait_ms);
@@ -299,6 +303,7 @@ static int ask(struct thread *t)
     }
     for (int i = 0; i < t->count; i++) {
         struct holding *h = &t->held[i];
+        h->asked = t->asked;
         h->token = rowlock_lock_token(h->lock);
         h->ttl_ms = options.ttl_ms;
         h->permits = options.permits;

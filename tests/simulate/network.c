@@ -47,7 +47,8 @@ struct session {
 
 static struct server {
     char url[200];
-    int64_t down_until, frozen_until, full_until;
+    int64_t down_until, frozen_until, full_until, ahead_us;
+    bool closed;
     struct session *sessions;
     struct conn *idle[IDLE_MOST];
     int idle_count;
@@ -70,7 +71,8 @@ extern const struct rlk_driver rlk_driver_sqlite;
 
 static int read_clock(sqlite3_vfs *vfs, sqlite3_int64 *out)
 {
-    *out = 210866760000000 + (int64_t)EPOCH_S * 1000 + sim_now() / 1000;
+    *out = 210866760000000 + (int64_t)EPOCH_S * 1000 +
+           (sim_now() + servers[at_server].ahead_us) / 1000;
     return SQLITE_OK;
 }
 
@@ -265,6 +267,16 @@ void network_freeze(int server, int64_t until)
     servers[server].frozen_until = until;
 }
 
+void network_close(int server, bool closed)
+{
+    servers[server].closed = closed;
+}
+
+void network_set_clock(int server, int64_t ahead_us)
+{
+    servers[server].ahead_us = ahead_us;
+}
+
 void network_fill(int server, int64_t until)
 {
     servers[server].full_until = until;
@@ -439,7 +451,7 @@ static enum rlk_class sim_open(void *conn, struct rlk_call *call, const struct r
     if (on->frozen_until > arrives)
         arrives = on->frozen_until;
     sim_wait(NULL, arrives < until ? arrives : until);
-    if (arrives >= until || on->down_until > sim_now())
+    if (arrives >= until || on->down_until > sim_now() || (on->closed && sim_process->number > 0))
         return turned_away(call, server, "the server is away");
     for (struct session *s = on->sessions, *next; s && target->lingering[0]; s = next) {
         next = s->next;
@@ -553,6 +565,7 @@ void network_guard(const struct holding *holding)
 
 int64_t network_sql(int server, const char *format, ...)
 {
+    at_server = server;
     struct conn *lite = open_lite(server);
     sqlite3_stmt *statement = NULL;
     va_list arguments;
@@ -570,22 +583,28 @@ int64_t network_sql(int server, const char *format, ...)
     return number;
 }
 
-static void copy_all(sqlite3 *to, sqlite3 *from)
+/* False: a transaction is writing. */
+static bool copy_all(sqlite3 *to, sqlite3 *from)
 {
     sqlite3_backup *backup = sqlite3_backup_init(to, "main", from, "main");
-    if (!backup || sqlite3_backup_step(backup, -1) != SQLITE_DONE)
-        violation("a backup: %s", sqlite3_errmsg(to));
+    int result = backup ? sqlite3_backup_step(backup, -1) : SQLITE_ERROR;
     sqlite3_backup_finish(backup);
+    if (result != SQLITE_DONE && result != SQLITE_BUSY && result != SQLITE_LOCKED)
+        violation("a backup: %s", sqlite3_errmsg(to));
+    return result == SQLITE_DONE;
 }
 
-void network_save(int server)
+bool network_save(int server)
 {
     struct server *on = &servers[server];
     struct conn *lite = open_lite(server);
+    if (!lite)
+        return false;
     if (!on->backup && sqlite3_open(":memory:", &on->backup) != SQLITE_OK)
         violation("no room for a backup");
-    copy_all(on->backup, lite->db);
+    bool copied = copy_all(on->backup, lite->db);
     on->idle[on->idle_count++] = lite;
+    return copied;
 }
 
 void network_restore(int server)
@@ -593,7 +612,8 @@ void network_restore(int server)
     struct server *on = &servers[server];
     network_cut(server);
     struct conn *lite = open_lite(server);
-    copy_all(lite->db, on->backup);
+    if (!copy_all(lite->db, on->backup))
+        violation("a transaction goes on after its end");
     on->idle[on->idle_count++] = lite;
     network_sql(server, "DELETE FROM rowlock_members");
 }

@@ -90,9 +90,13 @@ void network_stop(int server, int64_t until);
 void network_freeze(int server, int64_t until);
 void network_fill(int server, int64_t until);
 void network_cut(int server);
-/* Makes a backup of the server. Replaces what it has by the backup, without its mark. */
-void network_save(int server);
+/* Makes a backup of the server. False: not now. Replaces what it has by the backup, without its
+ * mark. */
+bool network_save(int server);
 void network_restore(int server);
+/* Only operators, who are process 0, get connections. */
+void network_close(int server, bool closed);
+void network_set_clock(int server, int64_t ahead_us);
 
 /* ---- judge.c */
 
@@ -102,6 +106,8 @@ struct holding {
     const struct process *process;
     rowlock_lock *lock;
     char name[40];
+    /* When it was asked for. */
+    int64_t asked;
     int64_t token;
     int64_t ttl_ms;
     int permits;
@@ -124,6 +130,10 @@ void judge_ends(struct holding *holding);
 /* An operator begins to break this grant. */
 void judge_breaks(const char *name, int64_t token);
 bool judge_broke(const struct holding *holding);
+/* From now on the servers may have ended any grant that was asked for before: its lease, or its row.
+ * Its token and what is written under it remain as they should be. */
+void judge_excuses(void);
+bool judge_excused(const struct holding *holding);
 /* No token of any name is below this one from now on. */
 void judge_raises(int64_t token);
 /* The newest token that was told, of a grant that cannot stand beside this one. */

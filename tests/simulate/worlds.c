@@ -32,7 +32,7 @@ static int clients, threads;
 static bool over;
 static int64_t wanted, calm_since;
 static int running;
-/* Of each server: it has a backup. A member is being restored; one was. */
+/* Of each server: it has a backup. One is being restored. A member was. */
 static bool saved[SERVERS_MOST], restoring, restored;
 
 /* Allocations fail, or did: a call that began before the end of the faults may tell so after it. */
@@ -157,13 +157,21 @@ static void cut_server(int server)
     network_cut(server);
 }
 
-/* ---- a member is restored */
+/* Leases end earlier, or later. */
+static void set_server_clock(int server)
+{
+    int64_t ahead_us = sim_random(200 * SECOND);
+    tell(-1 - server, "has another time", NULL, ahead_us, 0);
+    network_set_clock(server, ahead_us);
+    judge_excuses();
+}
+
+/* ---- a server is restored */
 
 static void save_server(int server)
 {
-    if (sim_world != QUORUM || restoring)
+    if (sim_world == ROWS || restoring || !network_save(server))
         return;
-    network_save(server);
     saved[server] = true;
     tell(-1 - server, "is saved", NULL, 0, 0);
 }
@@ -184,16 +192,48 @@ static void *join_again(void *unused)
     return unused;
 }
 
+/* The operator of docs/OPERATIONS.md: a server that has lost its newest commits stays closed until
+ * the tokens are raised. */
+static void *raise_again(void *unused)
+{
+    rowlock_error err = ROWLOCK_ERROR_INIT;
+    int64_t highest = 0;
+    int result = ROWLOCK_ECONN;
+    while (result != ROWLOCK_OK) {
+        rowlock_db *db = NULL;
+        sim_sleep(sim_spread(MILLISECOND, 10 * SECOND));
+        result = rowlock_db_open(sim_url, NULL, &db, &err);
+        if (result == ROWLOCK_OK)
+            result = rowlock_raise_tokens(db, 1000000, &highest);
+        rowlock_db_close(db);
+        if (result != ROWLOCK_OK && !is_outage(result))
+            violation("tokens cannot be raised: %s", rowlock_result_name(result));
+    }
+    tell(0, "raises tokens and opens the server", NULL, highest, 0);
+    judge_raises(highest);
+    network_close(0, false);
+    restoring = false;
+    return unused;
+}
+
 static void restore_server(int server)
 {
     static struct process operator;
+    bool member = sim_world == QUORUM;
     if (!saved[server] || restoring)
         return;
-    restoring = restored = true;
+    restoring = true;
+    restored |= member;
     network_stop(server, sim_now() + sim_spread(MILLISECOND, 30 * SECOND));
     network_restore(server);
     tell(-1 - server, "is restored", NULL, 0, 0);
-    sim_start(&operator, join_again, NULL);
+    if (!member) {
+        /* A raise that is lost again would have to be raised by twice as much. */
+        saved[server] = false;
+        network_close(server, true);
+        judge_excuses();
+    }
+    sim_start(&operator, member ? join_again : raise_again, NULL);
 }
 
 /* What happens now and then. The first three happen to clients, and to one of so many. */
@@ -201,10 +241,11 @@ static struct event {
     const char *name;
     void (*happens)(int place);
     int share;
-} events[] = {
-    {"stop", stop_client, 28}, {"kill", kill_client, 14},     {"clock", set_clock, 5},
-    {"down", stop_server, 14}, {"freeze", freeze_server, 14}, {"cutall", cut_server, 13},
-    {"full", fill_server, 4},  {"save", save_server, 5},      {"restore", restore_server, 3}};
+} events[] = {{"stop", stop_client, 26},     {"kill", kill_client, 14},
+              {"clock", set_clock, 5},       {"down", stop_server, 12},
+              {"freeze", freeze_server, 13}, {"cutall", cut_server, 12},
+              {"full", fill_server, 4},      {"jump", set_server_clock, 3},
+              {"save", save_server, 6},      {"restore", restore_server, 5}};
 enum { EVENTS = sizeof events / sizeof events[0], OF_CLIENTS = 3 };
 
 static void end_faults(void)
