@@ -96,7 +96,7 @@ enum {
     STEP(WITHDRAW, "withdraw", "name owner request", '?', "b",                                     \
          RLK_COUNTS) /* a grant by its request */                                                  \
     STEP(LIFT, "lift", "name owner request token target holder", '?', "b", RLK_COUNTS)             \
-    STEP(RETRACT, "retract", "name owner request", '?', "b", RLK_COUNTS) /* unless renewed */      \
+    STEP(RETRACT, "retract", "name owner request token", '?', "b", RLK_COUNTS)                     \
     STEP(NOTE, "note", RLK_HOLDER " note", '-', "", 0) /* for people who read the table */         \
     STEP(VERIFY, "verify", RLK_HOLDER, '?', "mm", RLK_READS)                                       \
     STEP(GUARD, "guard", RLK_HOLDER " !changes", '?', "Ib", RLK_READS)                             \

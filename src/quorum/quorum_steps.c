@@ -60,11 +60,16 @@ static enum rlk_verdict lift_rows(struct rlk_round *round)
 static void clean_up(struct rlk_round *round, bool granted)
 {
     const rowlock_value *in = round->in.value;
-    const struct rlk_ballot like = {.step = granted ? RLK_STEP_LEAVE : RLK_STEP_RETRACT,
-                                    .must = true,
-                                    .deadline_us = round->ballot.deadline_us};
+    const struct rlk_ballot *b = &round->ballot;
+    struct rlk_ballot like = {.step = granted ? RLK_STEP_LEAVE : RLK_STEP_RETRACT,
+                              .must = true,
+                              .deadline_us = b->deadline_us};
     const rowlock_value ticket[] = {in[NAME], in[REQUEST]};
-    const rowlock_value row[] = {in[NAME], in[OWNER], in[REQUEST]};
+    const rowlock_value row[] = {in[NAME], in[OWNER], in[REQUEST], rowlock_int(0)};
+    /* It may have been lifted. */
+    for (size_t i = 0; i < b->count; i++)
+        if (b->found & 1u << i)
+            like.from[i] = b->level ? b->token : rlk_answer_token(&b->answer[i]);
     unsigned queue = in[TICKET].number ? 1u & ~round->ballot.found : 0;
     send_only(round->quorum, &like, granted ? ticket : row, granted ? queue : round->ballot.found);
 }

@@ -45,14 +45,29 @@ static void forget_first(struct rlk_member *m)
     rlk_free(owed);
 }
 
+/* Whatever the request is granted later has a higher token. */
+static enum rlk_class find_bound(struct rlk_member *m, rowlock_value *in)
+{
+    struct rlk_answer answer = {0};
+    if (in[HELD_TOKEN].number < INT64_MAX)
+        return RLK_DONE;
+    rlk_member_send(m, RLK_STEP_LAST, in, rlk_now_us() + REMOVE_US, &answer);
+    if (answer.class == RLK_DONE)
+        in[HELD_TOKEN] = rowlock_int(answer.has_row ? answer.row.value[0].number : 0);
+    rlk_copies_clear(&answer.row);
+    return answer.class;
+}
+
 /* Before anything else is claimed there: a row of an earlier request would keep us out. False: the
  * member cannot be reached. */
 static bool pay(struct rlk_member *m)
 {
     for (; m->owed; forget_first(m)) {
+        bool changed, due = rlk_now_us() < m->owed->until_us;
         enum rlk_class class = RLK_DONE;
-        bool changed;
-        if (rlk_now_us() < m->owed->until_us)
+        if (due && m->owed->step == RLK_STEP_RETRACT)
+            class = find_bound(m, m->owed->in.value);
+        if (due && class == RLK_DONE)
             class = rlk_member_clean(m, m->owed->step, m->owed->in.value, &changed);
         if (rlk_is_away(class) || class == RLK_CONTENTION || class == RLK_READONLY)
             return false;
@@ -62,13 +77,15 @@ static bool pay(struct rlk_member *m)
 
 /* ---- after the verdict */
 
-/* A renewal may have counted the row meanwhile, so that a holder counts on it. It stays then. */
-static void retract(struct rlk_member *m, const rowlock_value *request, bool now)
+/* A renewal may have counted the row meanwhile, so that a holder counts on it. It stays then.
+ * token: of the row. INT64_MAX: it may have one, later. */
+static void retract(struct rlk_member *m, const rowlock_value *request, int64_t token)
 {
-    const rowlock_value in[] = {request[NAME], request[OWNER], request[REQUEST]};
+    const rowlock_value in[] = {request[NAME], request[OWNER], request[REQUEST],
+                                rowlock_int(token)};
     bool changed;
-    if (!now || rlk_member_clean(m, RLK_STEP_RETRACT, in, &changed) != RLK_DONE)
-        owe(m, RLK_STEP_RETRACT, in, 3, rlk_now_us() + request[TTL].number);
+    if (token == INT64_MAX || rlk_member_clean(m, RLK_STEP_RETRACT, in, &changed) != RLK_DONE)
+        owe(m, RLK_STEP_RETRACT, in, 4, rlk_now_us() + request[TTL].number);
 }
 
 static void lift(struct rlk_member *m, const rowlock_value *request, int64_t from, int64_t to,
@@ -79,7 +96,7 @@ static void lift(struct rlk_member *m, const rowlock_value *request, int64_t fro
     bool changed;
     rlk_member_clean(m, RLK_STEP_LIFT, in, &changed);
     if (!changed)
-        retract(m, request, true);
+        retract(m, request, from > to ? from : to);
 }
 
 /* The holder has a majority, and this member lacks its row. It is claimed by an owner of its own,
@@ -109,7 +126,7 @@ static void top_up(struct rlk_member *m, const struct rlk_ballot *b, const rowlo
     if (next == RLK_JOB_LIFT)
         lift(m, request, rlk_answer_token(answer), renewed[HELD_TOKEN].number, renewed[OWNER]);
     else if (next != RLK_JOB_LEAVE)
-        retract(m, request, true);
+        retract(m, request, next == RLK_JOB_RETRACT ? rlk_answer_token(answer) : INT64_MAX);
     rlk_copies_clear(&answer->row);
 }
 
@@ -122,7 +139,7 @@ static void carry_out(struct rlk_member *m, struct rlk_round *round)
     int64_t deadline_us = round->ballot.must ? rlk_now_us() + REMOVE_US : round->ballot.deadline_us;
     struct rlk_copies in = round->in;
     int tries = 0;
-    if (step == RLK_STEP_LIFT)
+    if (step == RLK_STEP_LIFT || step == RLK_STEP_RETRACT)
         in.value[HELD_TOKEN] = rowlock_int(round->ballot.from[m->number]);
     answer->class = rlk_member_vote(m, &answer->call, deadline_us);
     if (answer->class == RLK_DONE && !pay(m))
@@ -167,7 +184,7 @@ static void act(struct rlk_member *m, struct rlk_round *round, enum rlk_job_act 
     else if (next == RLK_JOB_SEND)
         carry_out(m, round);
     else if (next != RLK_JOB_LEAVE)
-        retract(m, in, next == RLK_JOB_RETRACT);
+        retract(m, in, next == RLK_JOB_RETRACT ? rlk_answer_token(answer) : INT64_MAX);
 }
 
 static void work_on(struct rlk_member *m, struct rlk_round *round)

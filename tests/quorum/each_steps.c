@@ -18,9 +18,10 @@ static bool changes(enum rlk_step step, const rowlock_value *in)
     return rlk_has_changed(&ask);
 }
 
-static bool retracts(const char *name, const char *owner, int64_t request)
+static bool retracts(const char *name, const char *owner, int64_t request, int64_t token)
 {
-    const rowlock_value in[] = {rowlock_text(name), rowlock_text(owner), rowlock_int(request)};
+    const rowlock_value in[] = {rowlock_text(name), rowlock_text(owner), rowlock_int(request),
+                                rowlock_int(token)};
     return changes(RLK_STEP_RETRACT, in);
 }
 
@@ -54,13 +55,14 @@ static int64_t grant(const char *name, const char *owner, int64_t request)
 static void test_retract(void)
 {
     tap_is_int(grant("undone", "a", 11), 1, "a request is granted");
-    tap_ok(!retracts("undone", "a", 12), "another request of that owner takes nothing back");
-    tap_ok(!retracts("undone", "b", 11), "nor does another owner");
-    tap_ok(retracts("undone", "a", 11), "the request itself does");
+    tap_ok(!retracts("undone", "a", 12, 1), "another request of that owner takes nothing back");
+    tap_ok(!retracts("undone", "b", 11, 1), "nor does another owner");
+    tap_ok(!retracts("undone", "a", 11, 0), "nor what was sent for an earlier grant of it");
+    tap_ok(retracts("undone", "a", 11, 1), "the request itself does");
     tap_is_int(grant("undone", "b", 13), 2, "so that another is granted the lock");
     OWNED(lock) rowlock_lock *lock = must_attach(db, "undone", "b", 2);
     tap_is_int(rowlock_renew(lock, 60000), ROWLOCK_OK, "its lease is renewed");
-    tap_ok(!retracts("undone", "b", 13), "a holder may count on it then, so it stays");
+    tap_ok(!retracts("undone", "b", 13, 2), "a holder may count on it then, so it stays");
     tap_is_int(rowlock_release(lock), ROWLOCK_OK, "until it is released");
 }
 
@@ -70,12 +72,12 @@ static void test_lift(void)
     tap_ok(!lifts("lifted", "a", 21, 2, 9, "a"), "a grant with another token is not lifted");
     tap_ok(!lifts("lifted", "a", 22, 1, 9, "a"), "nor is that of another request");
     tap_ok(lifts("lifted", "a", 21, 1, 9, "a"), "the grant of this request is");
-    tap_ok(retracts("lifted", "a", 21), "it is given back");
+    tap_ok(retracts("lifted", "a", 21, 9), "it is given back");
     tap_is_int(grant("lifted", "top-up", 23), 10, "the next grant has a higher token");
     tap_ok(lifts("lifted", "top-up", 23, 10, 5, "a"), "a row that tops up gets the holder's token");
     OWNED(lock) rowlock_lock *lock = must_attach(db, "lifted", "a", 5);
     tap_is_int(rowlock_verify(lock), ROWLOCK_OK, "and is the holder's");
-    tap_ok(!retracts("lifted", "top-up", 23), "the request that made it cannot take it back");
+    tap_ok(!retracts("lifted", "top-up", 23, 10), "the request that made it cannot take it back");
     tap_is_int(rowlock_release(lock), ROWLOCK_OK, "the holder releases it");
     tap_is_int(grant("lifted", "b", 24), 11, "and the counter has not gone back");
 }

@@ -8,4 +8,4 @@
 -- runs one DELETE by the key.
 
 /* rowlock:withdraw */
-CALL rowlock_withdraw({name}, {owner}, {request}, TRUE)
+CALL rowlock_withdraw({name}, {owner}, {request}, NULL)
