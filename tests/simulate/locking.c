@@ -23,9 +23,9 @@ struct thread {
     /* The number of the wait that is going on, and whether one was cancelled. */
     int64_t waits;
     bool asking, cancelled, served;
-    /* The answer to an earlier acquire of these handles was lost, which was asked then. The next one
+    /* An answer to an earlier acquire of these handles was lost, which was asked then. The next one
      * may find its grant, which may be older than those of other holders, and than a raise of all
-     * tokens. */
+     * tokens. A call that sent it again, and was told BUSY, is such a one. */
     bool uncertain;
     int64_t asked;
 };
@@ -266,6 +266,12 @@ static int choose_permits(const struct thread *t)
     return t->permits == ROWLOCK_SHARED && sim_once_in(4) ? 0 : t->permits;
 }
 
+static uint64_t count_resent(const struct thread *t)
+{
+    rowlock_stats stats = ROWLOCK_STATS_INIT;
+    return rowlock_db_stats(t->db, &stats) == ROWLOCK_OK ? stats.resent : 0;
+}
+
 static int ask(struct thread *t)
 {
     rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
@@ -283,6 +289,7 @@ static int ask(struct thread *t)
         tell(who, "asks for", t->held[i].name, options.wait_ms, options.permits);
     }
     t->asked = t->uncertain ? t->asked : began;
+    uint64_t resent = count_resent(t);
     t->waits++;
     t->asking = true;
     plan_cancel(t, options.wait_ms);
@@ -293,7 +300,8 @@ static int ask(struct thread *t)
     t->asking = false;
     must_be_over(t, "acquire", began, options.wait_ms);
     tell(who, "is answered", t->held[0].name, result, 0);
-    t->uncertain = result < 0 || (t->uncertain && result != ROWLOCK_OK);
+    t->uncertain =
+        result < 0 || (result != ROWLOCK_OK && (t->uncertain || count_resent(t) > resent));
     if (result != ROWLOCK_OK) {
         bool fine = result == ROWLOCK_BUSY || result == ROWLOCK_TIMEOUT ||
                     (result == ROWLOCK_MISMATCH && sim_world != QUORUM) ||
