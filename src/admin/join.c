@@ -186,11 +186,16 @@ static int64_t highest_token(const struct rlk_survey *j)
     return token;
 }
 
-/* Waits for so long after that, and keeps our turn. Clocks may differ by 1/1000. */
-static int wait_after(struct rlk_survey *j, int64_t time_us, int64_t pause_us, const char *what)
+/* Clocks may differ by 1/1000. */
+static int64_t by_any_clock(int64_t us)
+{
+    return us + us / 1000 + 1000;
+}
+
+/* Waits, and keeps our turn. */
+static int wait_until(struct rlk_survey *j, int64_t until_us, const char *what)
 {
     int result = ROWLOCK_OK;
-    int64_t until_us = time_us + (pause_us > 0 ? pause_us + pause_us / 1000 + 1000 : 0);
     int64_t left_us = until_us - rlk_now_us();
     if (left_us > 1000000)
         rlk_log(ROWLOCK_LOG_WARNING, "join the quorum: waiting %" PRId64 " s for %s to end",
@@ -203,33 +208,31 @@ static int wait_after(struct rlk_survey *j, int64_t time_us, int64_t pause_us, c
 }
 
 /* A call may be under way that counts an answer which a member has lost since, and waits for
- * another one. What it does there must be over before the others are asked what they know. A
- * restarted member has lost nothing since its start. */
-static int let_calls_end(struct rlk_survey *j)
+ * another one. Returns when all such calls are over. A restarted member has lost nothing since its
+ * start. */
+static int64_t calls_end(const struct rlk_survey *j)
 {
-    int64_t pause_us = 0;
-    for (size_t i = 0; i < j->count; i++) {
-        struct rlk_candidate *c = &j->member[i];
-        c->settled = !c->votes || j->is_new;
-        if (!c->db || c->votes || j->is_new)
+    int64_t end_us = 0;
+    for (size_t i = 0; i < j->count && !j->is_new; i++) {
+        const struct rlk_candidate *c = &j->member[i];
+        if (!c->db || c->votes)
             continue;
-        int64_t runs_us = c->view->restarted ? c->runs_s * 1000000 : 0;
-        if (c->db->statement_us - runs_us > pause_us)
-            pause_us = c->db->statement_us - runs_us;
+        int64_t lost_us = c->lost_us, start_us = c->view->read_us - c->runs_s * 1000000;
+        if (c->view->restarted && start_us < lost_us)
+            lost_us = start_us;
+        int64_t over_us = lost_us + by_any_clock(c->db->statement_us);
+        end_us = over_us > end_us ? over_us : end_us;
     }
-    return wait_after(j, j->begun_us, pause_us, "calls");
+    return end_us;
 }
 
-/* LAPSED: a member that voted has lost its vote meanwhile. */
+/* What such calls do at the other members must be over before these are asked what they know. */
 static int look_anew(struct rlk_survey *j)
 {
-    int64_t now_us = rlk_now_us();
     int result = rlk_survey_anew(j);
-    for (size_t i = 0; i < j->count && result == ROWLOCK_OK; i++)
-        if (j->member[i].db && !j->member[i].votes && !j->member[i].settled) {
-            j->begun_us = now_us;
-            result = ROWLOCK_LAPSED;
-        }
+    while (result == ROWLOCK_OK && calls_end(j) > rlk_now_us())
+        if ((result = wait_until(j, calls_end(j), "calls")) == ROWLOCK_OK)
+            result = rlk_survey_anew(j);
     return result;
 }
 
@@ -245,7 +248,7 @@ static int wait_out(struct rlk_survey *j)
         if (c->db && !c->votes && age_us > pause_us)
             pause_us = age_us;
     }
-    return wait_after(j, rlk_now_us(), pause_us, "leases");
+    return pause_us ? wait_until(j, rlk_now_us() + by_any_clock(pause_us), "leases") : ROWLOCK_OK;
 }
 
 /* Member `i` writes down the mark of another. */
@@ -351,10 +354,9 @@ static bool all_vote(struct rlk_survey *j)
 static int take_turn(struct rlk_survey *j)
 {
     int result = wait_for_turn(j);
-    if (result == ROWLOCK_OK && (result = let_calls_end(j)) == ROWLOCK_OK &&
-        (result = look_anew(j)) == ROWLOCK_OK && (result = refuse_strangers(j)) == ROWLOCK_OK &&
-        (result = need_others(j)) == ROWLOCK_OK && (result = need_knowledge(j)) == ROWLOCK_OK &&
-        j->voters < j->there)
+    if (result == ROWLOCK_OK && (result = look_anew(j)) == ROWLOCK_OK &&
+        (result = refuse_strangers(j)) == ROWLOCK_OK && (result = need_others(j)) == ROWLOCK_OK &&
+        (result = need_knowledge(j)) == ROWLOCK_OK && j->voters < j->there)
         result = join(j);
     leave_places(j);
     return result;
@@ -368,7 +370,6 @@ int rowlock_quorum_join(const char *urls, int replaced, const rowlock_db_options
         return rlk_survey_fail(&j, ROWLOCK_EINVAL, "there is no member %d", replaced);
     j.replaces = (size_t)replaced;
     int result = rlk_survey_open(&j, urls, options);
-    j.begun_us = rlk_now_us();
     /* Only the databases that joined get a ticket. */
     if (result == ROWLOCK_OK && !all_vote(&j) && (result = refuse_strangers(&j)) == ROWLOCK_OK)
         do

@@ -15,8 +15,8 @@ struct rlk_candidate {
     /* The highest token, the longest lease, how long the server runs, and must run. */
     int64_t token, lease_us, runs_s, must_run_s;
     bool votes;
-    /* Calls that count what it has lost have ended. */
-    bool settled;
+    /* Since when we know that it does not. */
+    int64_t lost_us;
     /* Our ticket among the joins. */
     int64_t request;
     struct rlk_position place;
@@ -37,8 +37,6 @@ struct rlk_survey {
     size_t replaces;
     /* A member that cannot be used is as one that is away. */
     bool only_looks;
-    /* When it was first asked what the members know. */
-    int64_t begun_us;
     /* When our tickets among the joins were last renewed. 0: we have none. */
     int64_t turn_us;
     const char *action;

@@ -229,12 +229,11 @@ static int take_late(void *lock)
 
 /* One member has answered and loses that. The other one is slow. A join must not be over before the
  * grant is. */
-static void test_half_granted(void)
+static void grant_half(void)
 {
     rowlock_error err = ROWLOCK_ERROR_INIT;
     OWNED(db) rowlock_db *db = members_open_within(&members, CALL_MS);
-    OWNED(db) rowlock_db *other = must_quorum((const char *const *)members.straight, MEMBERS, NULL);
-    OWNED(lock) rowlock_lock *late = must_lock(db, "half"), *rival = must_lock(other, "half");
+    OWNED(lock) rowlock_lock *late = must_lock(db, "half");
     is_result(db, try_lock(late, TTL_MS), ROWLOCK_OK, "a program knows who votes");
     is_result(db, rowlock_release(late), ROWLOCK_OK, "and has released");
     tap_ok(rows_become(&members, 0, 0, 0), "in each member");
@@ -251,10 +250,20 @@ static void test_half_granted(void)
         OPTIONS(db, .statement_timeout_ms = CALL_MS, .connect_timeout_ms = 60000), &err);
     tap_is_int(voted, ROWLOCK_OK, "it has lost that, and joins: %s", err.text);
     int result = helper_join(helper);
+    OWNED(db) rowlock_db *other = must_quorum((const char *const *)members.straight, MEMBERS, NULL);
+    OWNED(lock) rowlock_lock *rival = must_lock(other, "half");
     is_result(other, wait_lock(rival, TTL_MS, 60000), ROWLOCK_OK, "another client is granted it");
     tap_ok(result != ROWLOCK_OK || rowlock_lock_remaining_ms(late) == 0,
            "when the first one is over: %s", rowlock_result_name(result));
     is_result(other, rowlock_release(rival), ROWLOCK_OK, "and releases it");
+}
+
+/* A handle that is closed may leave a row in a member that it could not reach. */
+static void test_half_granted(void)
+{
+    grant_half();
+    for (int i = 0; i < MEMBERS; i++)
+        members_change(&members, i, "DELETE FROM %slocks", 0);
 }
 
 /* ---- several */

@@ -9,6 +9,7 @@
 /* rowlock:highest */
 SELECT greatest(m.token_floor, (SELECT pg_catalog.max(t.token) FROM rowlock_tokens t)),
        greatest(0, (SELECT pg_catalog.max(l.expires) FROM rowlock_locks l) - {clock}),
-       pg_catalog.date_part('epoch'::text, pg_catalog.clock_timestamp() -
-                                           pg_catalog.pg_postmaster_start_time())::bigint, 0::bigint
+       pg_catalog.floor(pg_catalog.date_part('epoch'::text, pg_catalog.clock_timestamp() -
+                                             pg_catalog.pg_postmaster_start_time()))::bigint,
+       0::bigint
   FROM rowlock_meta m WHERE m.id = 1
