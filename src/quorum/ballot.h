@@ -100,6 +100,8 @@ bool rlk_view_move(const struct rlk_view *views, size_t by, size_t i, int64_t mo
  * token of a row in place of the number of a request. */
 enum { NAME, PERMITS, OWNER, REQUEST, TTL, HELD_TOKEN = REQUEST, TICKET = 9, VALUES = 12 };
 enum { TOKEN, OURS, SETTLING, BEHIND, NOW, ROW, ROW_OWNER = ROW + 3, ROW_TOKEN };
+/* Of a row to retract whose token is not known. */
+#define ANY_TOKEN INT64_MAX
 
 struct rlk_answer {
     /* False: the member has not answered yet. */

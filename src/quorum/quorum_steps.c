@@ -66,10 +66,11 @@ static void clean_up(struct rlk_round *round, bool granted)
                               .deadline_us = b->deadline_us};
     const rowlock_value ticket[] = {in[NAME], in[REQUEST]};
     const rowlock_value row[] = {in[NAME], in[OWNER], in[REQUEST], rowlock_int(0)};
-    /* It may have been lifted. */
+    /* Where it was to be lifted it may have either token. */
     for (size_t i = 0; i < b->count; i++)
         if (b->found & 1u << i)
-            like.from[i] = b->level ? b->token : rlk_answer_token(&b->answer[i]);
+            like.from[i] =
+                b->level && !(b->level & 1u << i) ? ANY_TOKEN : rlk_answer_token(&b->answer[i]);
     unsigned queue = in[TICKET].number ? 1u & ~round->ballot.found : 0;
     send_only(round->quorum, &like, granted ? ticket : row, granted ? queue : round->ballot.found);
 }

@@ -45,11 +45,11 @@ static void forget_first(struct rlk_member *m)
     rlk_free(owed);
 }
 
-/* Whatever the request is granted later has a higher token. */
+/* Whatever the request is granted later has a higher token than the member has given by now. */
 static enum rlk_class find_bound(struct rlk_member *m, rowlock_value *in)
 {
     struct rlk_answer answer = {0};
-    if (in[HELD_TOKEN].number < INT64_MAX)
+    if (in[HELD_TOKEN].number != ANY_TOKEN)
         return RLK_DONE;
     rlk_member_send(m, RLK_STEP_LAST, in, rlk_now_us() + REMOVE_US, &answer);
     if (answer.class == RLK_DONE)
@@ -77,15 +77,20 @@ static bool pay(struct rlk_member *m)
 
 /* ---- after the verdict */
 
-/* A renewal may have counted the row meanwhile, so that a holder counts on it. It stays then.
- * token: of the row. INT64_MAX: it may have one, later. */
+static void owe_retract(struct rlk_member *m, const rowlock_value *request, rowlock_value token)
+{
+    const rowlock_value in[] = {request[NAME], request[OWNER], request[REQUEST], token};
+    owe(m, RLK_STEP_RETRACT, in, 4, rlk_now_us() + request[TTL].number);
+}
+
+/* A renewal may have counted the row meanwhile, so that a holder counts on it. It stays then. */
 static void retract(struct rlk_member *m, const rowlock_value *request, int64_t token)
 {
-    const rowlock_value in[] = {request[NAME], request[OWNER], request[REQUEST],
-                                rowlock_int(token)};
+    rowlock_value in[] = {request[NAME], request[OWNER], request[REQUEST], rowlock_int(token)};
     bool changed;
-    if (token == INT64_MAX || rlk_member_clean(m, RLK_STEP_RETRACT, in, &changed) != RLK_DONE)
-        owe(m, RLK_STEP_RETRACT, in, 4, rlk_now_us() + request[TTL].number);
+    if (find_bound(m, in) != RLK_DONE ||
+        rlk_member_clean(m, RLK_STEP_RETRACT, in, &changed) != RLK_DONE)
+        owe_retract(m, request, in[HELD_TOKEN]);
 }
 
 static void lift(struct rlk_member *m, const rowlock_value *request, int64_t from, int64_t to,
@@ -96,7 +101,7 @@ static void lift(struct rlk_member *m, const rowlock_value *request, int64_t fro
     bool changed;
     rlk_member_clean(m, RLK_STEP_LIFT, in, &changed);
     if (!changed)
-        retract(m, request, from > to ? from : to);
+        retract(m, request, ANY_TOKEN);
 }
 
 /* The holder has a majority, and this member lacks its row. It is claimed by an owner of its own,
@@ -126,7 +131,7 @@ static void top_up(struct rlk_member *m, const struct rlk_ballot *b, const rowlo
     if (next == RLK_JOB_LIFT)
         lift(m, request, rlk_answer_token(answer), renewed[HELD_TOKEN].number, renewed[OWNER]);
     else if (next != RLK_JOB_LEAVE)
-        retract(m, request, next == RLK_JOB_RETRACT ? rlk_answer_token(answer) : INT64_MAX);
+        retract(m, request, next == RLK_JOB_RETRACT ? rlk_answer_token(answer) : ANY_TOKEN);
     rlk_copies_clear(&answer->row);
 }
 
@@ -144,6 +149,8 @@ static void carry_out(struct rlk_member *m, struct rlk_round *round)
     answer->class = rlk_member_vote(m, &answer->call, deadline_us);
     if (answer->class == RLK_DONE && !pay(m))
         answer->class = rlk_refuse(&answer->call, RLK_UNSENT, "it is still away");
+    if (answer->class == RLK_DONE && step == RLK_STEP_RETRACT)
+        answer->class = find_bound(m, in.value);
     if (answer->class == RLK_DONE)
         rlk_member_send(m, step, in.value, deadline_us, answer);
     /* What must be removed is not left to another round: the others have removed it already. */
@@ -183,8 +190,10 @@ static void act(struct rlk_member *m, struct rlk_round *round, enum rlk_job_act 
         top_up(m, b, in);
     else if (next == RLK_JOB_SEND)
         carry_out(m, round);
-    else if (next != RLK_JOB_LEAVE)
-        retract(m, in, next == RLK_JOB_RETRACT ? rlk_answer_token(answer) : INT64_MAX);
+    else if (next == RLK_JOB_RETRACT)
+        retract(m, in, rlk_answer_token(answer));
+    else if (next == RLK_JOB_OWE)
+        owe_retract(m, in, rowlock_int(ANY_TOKEN));
 }
 
 static void work_on(struct rlk_member *m, struct rlk_round *round)
