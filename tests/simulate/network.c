@@ -9,7 +9,9 @@
 #include "core/port.h"
 #include "core/statements.h"
 #include "drivers/sqlite/driver.h"
+#include "quorum/ballot.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -291,6 +293,76 @@ struct request {
     struct rlk_query *query;
 };
 
+/* LOCKED: a transaction is writing. */
+static const int64_t LOCKED = INT64_MIN;
+static int64_t ask_number(sqlite3 *db, char *sql)
+{
+    sqlite3_stmt *statement = NULL;
+    int result = sqlite3_prepare_v2(db, sql, -1, &statement, NULL);
+    if (result == SQLITE_OK)
+        result = sqlite3_step(statement);
+    int64_t number = result == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : 0;
+    sqlite3_finalize(statement);
+    if (result == SQLITE_BUSY || result == SQLITE_LOCKED)
+        number = LOCKED;
+    else if (result != SQLITE_ROW && result != SQLITE_DONE)
+        violation("%s: %s", sql, sqlite3_errmsg(db));
+    sqlite3_free(sql);
+    return number;
+}
+
+/* ---- the order of waiters */
+
+enum { UNFAIR = TICKET + 1, ORDER_LOOKS = 8 };
+
+static int64_t server_clock(int server)
+{
+    return (int64_t)EPOCH_S * SECOND +
+           (sim_now() + servers[server].ahead_us) / MILLISECOND * MILLISECOND;
+}
+
+/* A parameter of ACQUIRE. Values are in the order in which the text has them. */
+static const rowlock_value *parameter(const struct request *r, int index)
+{
+    const struct rlk_order *order = &texts.order[RLK_STEP_ACQUIRE];
+    for (size_t i = 0; i < order->count; i++)
+        if (order->from[i] == index)
+            return &r->query->values[i];
+    violation("acquire has no parameter %d", index);
+}
+
+/* How many waiters are before this request. A client that has a grant passes them, and one that is
+ * unfair. Only some requests are looked at, since that takes time. */
+static int64_t count_ahead(const struct request *r)
+{
+    static unsigned looks;
+    if (!r->query || r->query->step != RLK_STEP_ACQUIRE || looks++ % ORDER_LOOKS ||
+        parameter(r, UNFAIR)->number)
+        return 0;
+    int64_t now_us = server_clock(r->session->server), ticket = parameter(r, TICKET)->number;
+    return ask_number(
+        r->session->lite->db,
+        sqlite3_mprintf("SELECT count(*) FROM rowlock_waiters w WHERE name = %Q AND expires > %lld "
+                        "AND (%lld = 0 OR (ticket, request) < (%lld, %lld)) AND NOT EXISTS "
+                        "(SELECT 1 FROM rowlock_locks WHERE name = w.name AND owner = %Q AND "
+                        "expires > %lld)",
+                        parameter(r, NAME)->text, now_us, ticket, ticket,
+                        parameter(r, REQUEST)->number, parameter(r, OWNER)->text, now_us));
+}
+
+static void check_order(const struct request *r, int64_t ahead)
+{
+    if (ahead > 0 &&
+        ask_number(r->session->lite->db,
+                   sqlite3_mprintf("SELECT count(*) FROM rowlock_locks WHERE name = %Q AND owner = "
+                                   "%Q AND request = %lld AND acquired > %lld",
+                                   parameter(r, NAME)->text, parameter(r, OWNER)->text,
+                                   parameter(r, REQUEST)->number,
+                                   server_clock(r->session->server))) > 0)
+        violation("'%s' is granted, and %" PRId64 " waiters are before that request",
+                  parameter(r, NAME)->text, ahead);
+}
+
 /* The server carries it out, in no time. */
 static enum rlk_class carry_out(const struct request *r, struct rlk_call *call)
 {
@@ -301,12 +373,14 @@ static enum rlk_class carry_out(const struct request *r, struct rlk_call *call)
     at_session = s;
     pages_left = servers[s->server].full_until > sim_now() ? (int)sim_random(4) : -1;
     call->deadline_us = INT64_MAX;
+    int64_t ahead = count_ahead(r);
     if (r->frame)
         class = rlk_driver_sqlite.frame(s->lite, call, r->frame);
     else
         class = rlk_driver_sqlite.query(s->lite, call, r->query);
     call->deadline_us = deadline_us;
     pages_left = -1;
+    check_order(r, ahead);
     if (r->frame == RLK_COMMIT && class == RLK_DONE && s->guards)
         judge_commits(&s->proven);
     s->guards = s->guards && !r->frame;
@@ -567,18 +641,15 @@ int64_t network_sql(int server, const char *format, ...)
 {
     at_server = server;
     struct conn *lite = open_lite(server);
-    sqlite3_stmt *statement = NULL;
     va_list arguments;
     va_start(arguments, format);
     char *sql = sqlite3_vmprintf(format, arguments);
     va_end(arguments);
-    if (!lite || sqlite3_prepare_v2(lite->db, sql, -1, &statement, NULL) != SQLITE_OK)
-        violation("%s: %s", sql, lite ? sqlite3_errmsg(lite->db) : "no connection");
-    int result = sqlite3_step(statement);
-    int64_t number = result == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : 0;
-    if (sqlite3_finalize(statement) != SQLITE_OK)
-        violation("%s: %s", sql, sqlite3_errmsg(lite->db));
-    sqlite3_free(sql);
+    if (!lite)
+        violation("%s: no connection", sql);
+    int64_t number = ask_number(lite->db, sql);
+    if (number == LOCKED)
+        violation("a transaction is writing, and a question was asked");
     servers[server].idle[servers[server].idle_count++] = lite;
     return number;
 }

@@ -160,7 +160,7 @@ static void cut_server(int server)
 /* Leases end earlier, or later. */
 static void set_server_clock(int server)
 {
-    int64_t ahead_us = sim_random(200 * SECOND);
+    int64_t ahead_us = sim_random(40 * SECOND);
     tell(-1 - server, "has another time", NULL, ahead_us, 0);
     network_set_clock(server, ahead_us);
     judge_excuses();
