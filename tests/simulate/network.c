@@ -27,6 +27,7 @@ enum {
 };
 
 struct faults faults;
+int64_t network_requests;
 
 /* A session of a server. It stays until both sides have ended it. */
 struct session {
@@ -470,6 +471,7 @@ static enum rlk_class travel(const struct request *r, struct rlk_call *call)
     struct session *s = r->session;
     const struct server *server = &servers[s->server];
     int64_t until = sim_true(call->deadline_us);
+    network_requests++;
     if (sim_once_in(faults.cut))
         end_session(s);
     if (s->dead)

@@ -78,6 +78,8 @@ struct faults {
     int64_t memory;
 };
 extern struct faults faults;
+/* How many requests were sent. */
+extern int64_t network_requests;
 
 enum { SERVERS_MOST = 5 };
 /* Makes the files that stand for databases in this folder. Each has rowlock's tables then. */

@@ -357,10 +357,11 @@ static void finish(void)
         rows_judge();
     }
     run_alone(sweep_all);
-    printf("%s: %" PRId64 " grants in %.0f s, %d clients, %d names, sum %016" PRIx64
+    printf("%s: %" PRId64 " grants, %" PRId64
+           " requests in %.0f s, %d clients, %d names, sum %016" PRIx64
            ", %.1f s of processor time\n",
-           world_names[sim_world], judge_grants, (double)sim_now() / SECOND, born, sim_names,
-           judge_sum(), (double)clock() / CLOCKS_PER_SEC);
+           world_names[sim_world], judge_grants, network_requests, (double)sim_now() / SECOND, born,
+           sim_names, judge_sum(), (double)clock() / CLOCKS_PER_SEC);
 }
 
 int main(int argc, char **argv)
