@@ -186,12 +186,6 @@ static int64_t highest_token(const struct rlk_survey *j)
     return token;
 }
 
-/* Clocks may differ by 1/1000. */
-static int64_t by_any_clock(int64_t us)
-{
-    return us + us / 1000 + 1000;
-}
-
 /* Waits, and keeps our turn. */
 static int wait_until(struct rlk_survey *j, int64_t until_us, const char *what)
 {
@@ -220,7 +214,7 @@ static int64_t calls_end(const struct rlk_survey *j)
         int64_t lost_us = c->lost_us, start_us = c->view->read_us - c->runs_s * 1000000;
         if (c->view->restarted && start_us < lost_us)
             lost_us = start_us;
-        int64_t over_us = lost_us + by_any_clock(c->db->statement_us);
+        int64_t over_us = lost_us + rlk_quorum_lease(c->db->statement_us);
         end_us = over_us > end_us ? over_us : end_us;
     }
     return end_us;
@@ -248,7 +242,8 @@ static int wait_out(struct rlk_survey *j)
         if (c->db && !c->votes && age_us > pause_us)
             pause_us = age_us;
     }
-    return pause_us ? wait_until(j, rlk_now_us() + by_any_clock(pause_us), "leases") : ROWLOCK_OK;
+    return pause_us ? wait_until(j, rlk_now_us() + rlk_quorum_lease(pause_us), "leases")
+                    : ROWLOCK_OK;
 }
 
 /* Member `i` writes down the mark of another. */

@@ -163,7 +163,10 @@ static int look(struct rlk_survey *s)
         const struct rlk_view *view = &s->view[i];
         struct rlk_candidate *c = &s->member[i];
         c->votes = may_vote(s, i);
-        c->lost_us = c->votes ? 0 : c->lost_us ? c->lost_us : rlk_now_us();
+        if (c->votes)
+            c->lost_us = 0;
+        else if (!c->lost_us)
+            c->lost_us = rlk_now_us();
         if (!view->self)
             continue;
         if (view->self != i + 1 || view->members != s->count)

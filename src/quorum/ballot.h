@@ -174,7 +174,7 @@ struct rlk_ballot {
     const struct rlk_view *views;
     struct rlk_answer answer[RLK_MEMBERS_MOST];
     struct rlk_standing standing[RLK_MEMBERS_MOST];
-    /* LIFT: the tokens that the members have now. */
+    /* LIFT and RETRACT: the tokens that the members' rows have now. */
     int64_t from[RLK_MEMBERS_MOST];
     /* RELEASE: these have removed the row at an earlier attempt. After LIFT: these were lifted. */
     unsigned removed, lifted;

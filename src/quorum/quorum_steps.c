@@ -71,8 +71,8 @@ static void clean_up(struct rlk_round *round, bool granted)
         if (b->found & 1u << i)
             like.from[i] =
                 b->level && !(b->level & 1u << i) ? ANY_TOKEN : rlk_answer_token(&b->answer[i]);
-    unsigned queue = in[TICKET].number ? 1u & ~round->ballot.found : 0;
-    send_only(round->quorum, &like, granted ? ticket : row, granted ? queue : round->ballot.found);
+    unsigned queue = in[TICKET].number ? 1u & ~b->found : 0;
+    send_only(round->quorum, &like, granted ? ticket : row, granted ? queue : b->found);
 }
 
 /* The answer is that of one database. A grant of an earlier attempt comes with its row. */

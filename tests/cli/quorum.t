@@ -159,6 +159,9 @@ replaced_member() {
     mv "$work/r3.db.away" "$work/r3.db"
 }
 
+# The last command said that it waits for so many seconds, or less.
+waits_for_calls() { [ "$(sed -n 's/.*waiting \([0-9]*\) s for calls to end.*/\1/p' <<<"$err")" -le "$1" ] 2>/dev/null; }
+
 # A backup that has the newest mark: docs/QUORUM.md says what to do.
 restored_file() {
     local token
@@ -174,6 +177,7 @@ restored_file() {
     sqlite3 "$work/s2.backup" 'DELETE FROM rowlock_members'
     mv "$work/s2.backup" "$work/s2.db"
     exits "a restored file whose mark was removed joins" 0 quorum-join --statement-timeout 5s
+    holds "when calls of so long are over, and no later" waits_for_calls 6
     mv "$work/s3.db" "$work/s3.away"
     gets_above "and votes for a token above those that it has forgotten" "$token" run -n x -- sh -c 'echo "$ROWLOCK_TOKEN"'
     mv "$work/s3.away" "$work/s3.db"

@@ -47,8 +47,7 @@ void db_exec(const struct raw *raw, const char *url, const char *format, ...)
 long long db_int(const struct raw *raw, const char *url, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* How many sessions the server has, of all clients: this function's, which stays, and others. Not for
- * SQLite. */
+/* The sessions of all clients at the server, with our own, which stays. Not for SQLite. */
 long long raw_sessions(const struct raw *raw, const char *url);
 
 /* Is the server a private one of this test? Then server-ctl.sh crashes, stops, freezes, thaws and

@@ -19,8 +19,7 @@ static void comes_back(const struct contract *c)
     is_result(after, try_lock(new, TTL_MS), ROWLOCK_OK, "the same owner takes it over elsewhere");
     tap_ok(rowlock_lock_token(new) > token, "with a new token");
     is_rows(c, "comes back", 1, "there is still one row");
-    /* A quorum answers before the last member has the older one's row, and before another one has
-     * the newer one's. Until then the older one has a majority. */
+    /* With two slow members the older one has a majority until the newer one's requests arrive. */
     if (getenv("ROWLOCK_TEST_QUORUM"))
         (void)EVENTUALLY(rowlock_renew(old, 0) == ROWLOCK_LOST);
     is_result(before, rowlock_renew(old, 0), ROWLOCK_LOST, "the older handle cannot renew");

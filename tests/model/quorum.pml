@@ -39,7 +39,8 @@
  *   - five members, and members that an operator changes: break, raise, fold
  *   - sweep: a row whose lease has ended keeps no one out
  *   - a member that forgets, but for its mutant: src/quorum keeps it from voting
- *   - what lease.pml has of one database; statements that are carried out long after their session
+ *   - what lease.pml has of one database; statements that are carried out long after their session,
+ *     but for a mutant: a retract has the token that it is about, so it finds no later row
  *   - several keepers, the queue, clocks that run at different rates */
 
 /* The constants; see lease.pml.
@@ -47,7 +48,7 @@
  *   may be    LOSSES=0 LATE=0 DEATHS=0 TOPS_UP=0 CLOCKS=1
  *   start     AHEAD=0: so much higher is the first member's counter
  *   mutants   HIGHEST_WITHOUT_LIFT=0 MEMBER_FORGETS=0 TOP_UP_OVER_OWN_ROW=0 TOP_UP_WITHOUT_CHECK=0
- *             UNDOES_WHAT_WAS_RENEWED=0
+ *             UNDOES_WHAT_WAS_RENEWED=0 RETRACTS_LATER_ROWS=0
  *             WRITES_HIGHEST_PLUS_ONE=0: each member tells its counter, and takes any token
  *             TOP_UP_BY_COMPARISON=0: the counter is one higher than when it was read */
 
@@ -269,6 +270,8 @@ end:
         :: owed[m] == GRANT || MAY_UNDO(m) -> remove_row(m)
         :: else -> owed[m] = NOTHING
         fi }
+    /* lock/retract.sql: it was sent for an earlier row of the request, and comes late */
+    :: d_step { RETRACTS_LATER_ROWS && owner[m] == me && !topped[m] && MAY_UNDO(m) -> remove_row(m) }
     /* lock/renew.sql */
     :: d_step { phase[me] == HOLDING && (HAS(me, token[me], m) -> !live[m] || !lasts[AT(me, m)] :
                 lasts[AT(me, m)]) ->

@@ -10,6 +10,8 @@ enum { TTL_MS = 60000, WAIT_MS = 60000, TOGETHER = 4 };
 enum { TRIES = 100 };
 
 static struct members members;
+/* All URLs in one text, past the proxies, until the statement ends. */
+#define STRAIGHT url_list((const char *const *)members.straight, MEMBERS).text
 /* With ROWLOCK_TEST_LONG=1 five times as many. */
 static int much = 1;
 
@@ -89,7 +91,7 @@ static bool marks_are_known(void)
 static void join_again(const char *text)
 {
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    int result = join_members(url_list((const char *const *)members.straight, MEMBERS).text, &err);
+    int result = join_members(STRAIGHT, &err);
     tap_is_int(result, ROWLOCK_OK, "%s", text);
     if (result != ROWLOCK_OK)
         tap_note("%s", err.text);
@@ -180,8 +182,7 @@ static atomic_int joined;
 static int join_once(void *unused)
 {
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    if (join_members(url_list((const char *const *)members.straight, MEMBERS).text, &err) ==
-        ROWLOCK_OK)
+    if (join_members(STRAIGHT, &err) == ROWLOCK_OK)
         joined++;
     else
         tap_note("%s", err.text);
@@ -207,8 +208,7 @@ static void test_joins(int forget, const char *what)
             helper[i] = helper_start(join_once, NULL);
         for (int i = 0; i < JOINS; i++)
             helper_join(helper[i]);
-        if (rowlock_quorum_check(url_list((const char *const *)members.straight, MEMBERS).text,
-                                 NULL, count_vote, &votes, &err) != ROWLOCK_OK)
+        if (rowlock_quorum_check(STRAIGHT, NULL, count_vote, &votes, &err) != ROWLOCK_OK)
             tap_note("%s", err.text);
     }
     tap_is_int(joined, rounds * JOINS, "no join of several at once fails: %s", what);
@@ -246,8 +246,8 @@ static bool grant_half(int call_ms, bool *both)
     members_change(&members, 0, "DELETE FROM %smembers", 0);
     faultproxy_accept(members.proxy[2]);
     int votes = rowlock_quorum_join(
-        url_list((const char *const *)members.straight, MEMBERS).text, 0,
-        OPTIONS(db, .statement_timeout_ms = call_ms, .connect_timeout_ms = 60000), &err);
+        STRAIGHT, 0, OPTIONS(db, .statement_timeout_ms = call_ms, .connect_timeout_ms = 60000),
+        &err);
     int result = helper_join(helper);
     OWNED(db) rowlock_db *other = must_quorum((const char *const *)members.straight, MEMBERS, NULL);
     OWNED(lock) rowlock_lock *rival = must_lock(other, "half");

@@ -72,10 +72,16 @@ extern const struct rlk_driver rlk_driver_sqlite;
 
 /* ---- the file system of SQLite: memory, and the clock of the server */
 
+/* In microseconds since 1970, of whole milliseconds. */
+static int64_t server_clock(int server)
+{
+    return (int64_t)EPOCH_S * SECOND +
+           (sim_now() + servers[server].ahead_us) / MILLISECOND * MILLISECOND;
+}
+
 static int read_clock(sqlite3_vfs *vfs, sqlite3_int64 *out)
 {
-    *out = 210866760000000 + (int64_t)EPOCH_S * 1000 +
-           (sim_now() + servers[at_server].ahead_us) / 1000;
+    *out = 210866760000000 + server_clock(at_server) / MILLISECOND;
     return SQLITE_OK;
 }
 
@@ -315,12 +321,6 @@ static int64_t ask_number(sqlite3 *db, char *sql)
 /* ---- the order of waiters */
 
 enum { UNFAIR = TICKET + 1, ORDER_LOOKS = 8 };
-
-static int64_t server_clock(int server)
-{
-    return (int64_t)EPOCH_S * SECOND +
-           (sim_now() + servers[server].ahead_us) / MILLISECOND * MILLISECOND;
-}
 
 /* A parameter of ACQUIRE. Values are in the order in which the text has them. */
 static const rowlock_value *parameter(const struct request *r, int index)

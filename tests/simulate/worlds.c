@@ -196,13 +196,12 @@ static void *join_again(void *unused)
  * the tokens are raised. */
 static void *raise_again(void *unused)
 {
-    rowlock_error err = ROWLOCK_ERROR_INIT;
     int64_t highest = 0;
     int result = ROWLOCK_ECONN;
     while (result != ROWLOCK_OK) {
         rowlock_db *db = NULL;
         sim_sleep(sim_spread(MILLISECOND, 10 * SECOND));
-        result = rowlock_db_open(sim_url, NULL, &db, &err);
+        result = rowlock_db_open(sim_url, NULL, &db, NULL);
         if (result == ROWLOCK_OK)
             result = rowlock_raise_tokens(db, 1000000, &highest);
         rowlock_db_close(db);
