@@ -77,6 +77,7 @@ static int open_all(struct rlk_survey *s, const struct rlk_urls *urls,
             rlk_error_copy(&c->away, &c->db->error);
             rowlock_db_close(c->db);
             c->db = NULL;
+            *c->view = (struct rlk_view){.known = false};
         }
         if (opened != ROWLOCK_OK && !counts_as_away(s, opened))
             return rlk_survey_fail(s, opened, "member %zu: %s", i + 1, c->away.text);

@@ -42,8 +42,7 @@ rowlock_lock *must_lock(rowlock_db *db, const char *name);
 rowlock_table *must_prices(rowlock_db *db, const char *column);
 rowlock_lock *must_attach(rowlock_db *db, const char *name, const char *owner, int64_t token);
 rowlock_db *must_quorum(const char *const *urls, size_t count, const rowlock_db_options *options);
-/* Joins as an operator whose programs have short time limits: again with longer ones, while the
- * machine is slow. */
+/* Joins with short time limits, and again with longer ones while the machine is slow. */
 int join_members(const char *urls, rowlock_error *err);
 /* The URLs of a quorum in one text, until the statement ends: url_list(urls, 3).text */
 struct url_list {

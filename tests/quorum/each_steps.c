@@ -84,11 +84,9 @@ static void test_lift(void)
 
 static void write_down(const char *mark)
 {
-    struct rlk_ask ask = {.step = RLK_STEP_MEMBER,
-                          .in = {rowlock_int(1), rowlock_int(3), rowlock_text("a quorum"),
-                                 rowlock_int(0), rowlock_text(mark)}};
-    if (rlk_ask(db, &ask) != ROWLOCK_OK)
-        tap_note("%s", why(db));
+    const rowlock_value in[] = {rowlock_int(1), rowlock_int(3), rowlock_text("a quorum"),
+                                rowlock_int(0), rowlock_text(mark)};
+    changes(RLK_STEP_MEMBER, in);
 }
 
 static void test_mark(const struct raw *raw, const char *url)
