@@ -137,8 +137,7 @@ static void look_at(struct queue *queue)
         tap_ok(false, "the queue is listed: %s", why(db));
 }
 
-/* A try of a process that is killed may be under way. If it reached the server after the release, the
- * dead would be granted the lock, for as long as a lease is. */
+/* A try of the killed that reached the server after the release would be granted the lock. */
 static int kill_some(const struct queue *queue)
 {
     int killed = 0;

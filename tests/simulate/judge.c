@@ -86,7 +86,6 @@ static struct lock {
 } locks[NAMES_MOST];
 /* Tokens were raised to it. */
 static int64_t least;
-/* Before it, all grants may have ended. */
 static int64_t excused_until = -1;
 
 static struct lock *find(const char *name)

@@ -23,9 +23,8 @@ struct thread {
     /* The number of the wait that is going on, and whether one was cancelled. */
     int64_t waits;
     bool asking, cancelled, served;
-    /* An answer to an earlier acquire of these handles was lost, which was asked then. The next one
-     * may find its grant, which may be older than those of other holders, and than a raise of all
-     * tokens. A call that sent it again, and was told BUSY, is such a one. */
+    /* An answer to an earlier acquire, which was asked then, was lost: also if it was sent again,
+     * and was BUSY. The next may find its grant, older than others' and than a raise of tokens. */
     bool uncertain;
     int64_t asked;
 };

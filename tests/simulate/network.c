@@ -332,8 +332,7 @@ static const rowlock_value *parameter(const struct request *r, int index)
     violation("acquire has no parameter %d", index);
 }
 
-/* How many waiters are before this request. A client that has a grant passes them, and one that is
- * unfair. Only some requests are looked at, since that takes time. */
+/* How many waiters are before a request that is fair and has no grant. Not each is looked at. */
 static int64_t count_ahead(const struct request *r)
 {
     static unsigned looks;

@@ -92,8 +92,7 @@ void network_stop(int server, int64_t until);
 void network_freeze(int server, int64_t until);
 void network_fill(int server, int64_t until);
 void network_cut(int server);
-/* Makes a backup of the server. False: not now. Replaces what it has by the backup, without its
- * mark. */
+/* Makes a backup of the server; false: not now. Puts it back, without its mark. */
 bool network_save(int server);
 void network_restore(int server);
 /* Only operators, who are process 0, get connections. */

@@ -32,7 +32,7 @@ static int clients, threads;
 static bool over;
 static int64_t wanted, calm_since;
 static int running;
-/* Of each server: it has a backup. One is being restored. A member was. */
+/* Of each server: it has a backup. One is being restored; one was. */
 static bool saved[SERVERS_MOST], restoring, restored;
 
 /* Allocations fail, or did: a call that began before the end of the faults may tell so after it. */
@@ -41,8 +41,8 @@ static bool memory_fails;
 /* A handle may know for half a minute that a restored member has not joined yet. */
 bool is_outage(int result)
 {
-    return (result == ROWLOCK_ESCHEMA && restored) || result == ROWLOCK_ECONN ||
-           result == ROWLOCK_EUNCERTAIN || result == ROWLOCK_EREADONLY ||
+    return (result == ROWLOCK_ESCHEMA && restored && sim_world == QUORUM) ||
+           result == ROWLOCK_ECONN || result == ROWLOCK_EUNCERTAIN || result == ROWLOCK_EREADONLY ||
            result == ROWLOCK_ESERVER || (result == ROWLOCK_ENOMEM && memory_fails);
 }
 
@@ -157,7 +157,6 @@ static void cut_server(int server)
     network_cut(server);
 }
 
-/* Leases end earlier, or later. */
 static void set_server_clock(int server)
 {
     int64_t ahead_us = sim_random(40 * SECOND);
@@ -176,39 +175,31 @@ static void save_server(int server)
     tell(-1 - server, "is saved", NULL, 0, 0);
 }
 
-/* The operator of docs/QUORUM.md, who has removed the mark before. */
-static void *join_again(void *unused)
+static int raise_tokens(int64_t *highest, rowlock_error *err)
+{
+    rowlock_db *db = NULL;
+    int result = rowlock_db_open(sim_url, NULL, &db, err);
+    if (result == ROWLOCK_OK)
+        result = rowlock_raise_tokens(db, 1000000, highest);
+    rowlock_db_close(db);
+    return result;
+}
+
+/* The operator of docs/QUORUM.md, who has removed the mark before, or of docs/OPERATIONS.md: a server
+ * that has lost its newest commits stays closed until the tokens are raised. */
+static void *repair(void *unused)
 {
     int result = ROWLOCK_ECONN;
+    int64_t highest = 0;
     while (result != ROWLOCK_OK) {
         rowlock_error err = ROWLOCK_ERROR_INIT;
         sim_sleep(sim_spread(MILLISECOND, 30 * SECOND));
-        result = rowlock_quorum_join(sim_url, 0, NULL, &err);
-        tell(0, "joins", NULL, result, 0);
+        result = sim_world == QUORUM ? rowlock_quorum_join(sim_url, 0, NULL, &err)
+                                     : raise_tokens(&highest, &err);
+        tell(0, "repairs", NULL, result, highest);
         if (result == ROWLOCK_ESCHEMA || (result != ROWLOCK_OK && !is_outage(result)))
-            violation("the quorum cannot be joined: %s", err.text);
+            violation("the operator is told %s: %s", rowlock_result_name(result), err.text);
     }
-    restoring = false;
-    return unused;
-}
-
-/* The operator of docs/OPERATIONS.md: a server that has lost its newest commits stays closed until
- * the tokens are raised. */
-static void *raise_again(void *unused)
-{
-    int64_t highest = 0;
-    int result = ROWLOCK_ECONN;
-    while (result != ROWLOCK_OK) {
-        rowlock_db *db = NULL;
-        sim_sleep(sim_spread(MILLISECOND, 10 * SECOND));
-        result = rowlock_db_open(sim_url, NULL, &db, NULL);
-        if (result == ROWLOCK_OK)
-            result = rowlock_raise_tokens(db, 1000000, &highest);
-        rowlock_db_close(db);
-        if (result != ROWLOCK_OK && !is_outage(result))
-            violation("tokens cannot be raised: %s", rowlock_result_name(result));
-    }
-    tell(0, "raises tokens and opens the server", NULL, highest, 0);
     judge_raises(highest);
     network_close(0, false);
     restoring = false;
@@ -218,21 +209,19 @@ static void *raise_again(void *unused)
 static void restore_server(int server)
 {
     static struct process operator;
-    bool member = sim_world == QUORUM;
     if (!saved[server] || restoring)
         return;
-    restoring = true;
-    restored |= member;
+    restoring = restored = true;
     network_stop(server, sim_now() + sim_spread(MILLISECOND, 30 * SECOND));
     network_restore(server);
     tell(-1 - server, "is restored", NULL, 0, 0);
-    if (!member) {
+    if (sim_world != QUORUM) {
         /* A raise that is lost again would have to be raised by twice as much. */
         saved[server] = false;
         network_close(server, true);
         judge_excuses();
     }
-    sim_start(&operator, member ? join_again : raise_again, NULL);
+    sim_start(&operator, repair, NULL);
 }
 
 /* What happens now and then. The first three happen to clients, and to one of so many. */
