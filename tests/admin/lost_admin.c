@@ -196,12 +196,9 @@ static bool lost_race(const rowlock_db *db, int said)
 
 static void lose_install(struct loss *l)
 {
-    static const char *const tables[] = {"locks", "tokens", "fences", "meta"};
     struct loss other = *l;
     snprintf(other.prefix, sizeof other.prefix, "%.10sx_", l->prefix);
-    rowlock_db_options options = loss_options(l);
-    options.prefix = other.prefix;
-    rowlock_db *db = loss_open_at(l->through, &options);
+    rowlock_db *db = loss_open_at(l, l->through, other.prefix);
     int said;
     do
         said = LOSING(l, rowlock_install(db));
@@ -217,9 +214,7 @@ static void lose_install(struct loss *l)
     loss_result(l, db, rowlock_release(lock), ROWLOCK_OK, "and work");
     rowlock_lock_close(lock);
     rowlock_db_close(db);
-    for (size_t t = 0; t < COUNT(tables); t++)
-        raw_run(l->raw, l->session, "DROP TABLE IF EXISTS %s%s%s", other.prefix, tables[t],
-                strcmp(l->raw->name, "postgres") == 0 ? " CASCADE" : "");
+    loss_drop_tables(&other);
 }
 
 const struct operation lost_admin_operations[] = {

@@ -61,21 +61,28 @@ rowlock_db_options loss_options(const struct loss *l)
     return options;
 }
 
-/* A busy machine may miss so short a deadline, and even a longer one while all workers open. */
-rowlock_db *loss_open_at(const char *url, const rowlock_db_options *options)
+rowlock_db_options loss_longer(struct loss *l, int64_t end_ms, const char *why)
 {
+    if (clock_ms() > end_ms)
+        raw_failed("opening", why);
+    l->patience++;
+    return loss_options(l);
+}
+
+rowlock_db *loss_open_at(struct loss *l, const char *url, const char *prefix)
+{
+    rowlock_db_options options = loss_options(l);
+    rowlock_error err = ROWLOCK_ERROR_INIT;
     rowlock_db *db = NULL;
     int64_t end_ms = clock_ms() + OPENING_MS;
-    while (!db && clock_ms() < end_ms)
-        if (rowlock_db_open(url, options, &db, NULL) != ROWLOCK_OK)
-            db = NULL;
-    return db ? db : must_open_with(url, options);
+    while (options.prefix = prefix, rowlock_db_open(url, &options, &db, &err) != ROWLOCK_OK)
+        options = loss_longer(l, end_ms, err.text);
+    return db;
 }
 
 rowlock_db *loss_open(struct loss *l)
 {
-    rowlock_db_options options = loss_options(l);
-    rowlock_db *db = loss_open_at(l->via, &options);
+    rowlock_db *db = loss_open_at(l, l->via, NULL);
     if (l->way == REQUEST_LATE_POOLED)
         db->session[0] = '\0';
     return db;
@@ -263,7 +270,7 @@ void loss_gone_or_explained(struct loss *l, const char *owner)
     l->explained++;
 }
 
-static void drop_tables(struct loss *l)
+void loss_drop_tables(const struct loss *l)
 {
     static const char *const tables[] = {"locks", "waiters", "tokens", "fences",
                                          "meta",  "once",    "walks",  "rows"};
@@ -285,8 +292,8 @@ bool loss_set_up(struct loss *l, const struct raw *raw, const char *url, int num
     l->ours = url_with(l->url, parameter);
     l->via = url_with(l->through, parameter);
     l->session = l->raw->open(l->url);
-    drop_tables(l);
-    l->others = loss_open_at(l->ours, NULL);
+    loss_drop_tables(l);
+    l->others = must_open(l->ours);
     loss_result(l, l->others, rowlock_install(l->others), ROWLOCK_OK, "there are tables");
     raw_run(l->raw, l->session,
             "CREATE TABLE %srows (id bigint PRIMARY KEY, n bigint, version bigint NOT NULL)",
@@ -330,7 +337,7 @@ void loss_clean(struct loss *l)
 void loss_tear_down(struct loss *l)
 {
     rowlock_db_close(l->others);
-    drop_tables(l);
+    loss_drop_tables(l);
     l->raw->close(l->session);
     faultproxy_stop(l->proxy);
     free(l->through);

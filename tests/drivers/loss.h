@@ -84,6 +84,7 @@ bool loss_set_up(struct loss *l, const struct raw *raw, const char *url, int num
 void loss_check_rest(struct loss *l); /* nothing is in its tables but what was explained */
 void loss_clean(struct loss *l); /* removes what a case has left that is begun anew */
 void loss_tear_down(struct loss *l);
+void loss_drop_tables(const struct loss *l); /* with its prefix */
 
 /* Two leases that are never over before the case is. */
 enum { TTL_MS = 120000, LONG_TTL_MS = 600000, OPENING_MS = 60000, GENEROUS_MS = 30000 };
@@ -92,8 +93,9 @@ enum { TTL_MS = 120000, LONG_TTL_MS = 600000, OPENING_MS = 60000, GENEROUS_MS = 
 int64_t loss_deadline_ms(const struct loss *l);
 
 rowlock_db_options loss_options(const struct loss *l);
-/* A slow machine may miss a deadline of these options, and tries again. */
-rowlock_db *loss_open_at(const char *url, const rowlock_db_options *options);
+/* Opening has failed: a busy machine may miss so short a deadline. Options with a longer one, until end_ms. */
+rowlock_db_options loss_longer(struct loss *l, int64_t end_ms, const char *why);
+rowlock_db *loss_open_at(struct loss *l, const char *url, const char *prefix);
 rowlock_db *loss_open(struct loss *l); /* through the proxy */
 rowlock_lock *loss_hold(struct loss *l, rowlock_db *db); /* the case's lock, for LONG_TTL_MS */
 

@@ -20,16 +20,13 @@ struct kept {
 /* The lease is long enough for a deadline, if it takes one to notice, and for reconnecting. */
 static struct kept keep(struct loss *l)
 {
-    struct kept k = {.db = loss_open_at(l->ours, NULL)};
-    k.ttl_ms = (loss_is_cut(l->way) ? 4 : 6) * loss_deadline_ms(l);
+    struct kept k = {.db = must_open(l->ours)};
     rowlock_db_options options = loss_options(l);
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    int said = ROWLOCK_ECONN;
     int64_t end_ms = clock_ms() + OPENING_MS;
-    while (said != ROWLOCK_OK && clock_ms() < end_ms)
-        said = open_keeper_at(l->via, &options, &k.keeper, &err);
-    if (said != ROWLOCK_OK)
-        raw_failed("keeper", err.text);
+    while (open_keeper_at(l->via, &options, &k.keeper, &err) != ROWLOCK_OK)
+        options = loss_longer(l, end_ms, err.text);
+    k.ttl_ms = (loss_is_cut(l->way) ? 4 : 6) * loss_deadline_ms(l);
     k.lock = must_lock(k.db, l->name);
     rowlock_acquire_options acquire = *OPTIONS(acquire, .ttl_ms = k.ttl_ms, .keeper = k.keeper);
     loss_result(l, k.db, rowlock_acquire(k.lock, &acquire), ROWLOCK_OK, "granted, and kept");

@@ -40,14 +40,13 @@ static struct deal begin(struct loss *l)
     struct deal d = {.lock = must_lock(l->others, l->name), .loss = l};
     rowlock_db_options options = loss_options(l);
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    options.prefix = l->prefix;
     for (int64_t end_ms = clock_ms() + OPENING_MS;;) {
         d.session = l->raw->open(url);
+        options.prefix = l->prefix;
         int said = l->raw->adopt(&d.tx, d.session, &options, &err);
         if (said == ROWLOCK_OK && l->raw->run(d.session, "BEGIN", why, sizeof why))
             break;
-        if (clock_ms() > end_ms)
-            raw_failed("BEGIN", said == ROWLOCK_OK ? why : err.text);
+        options = loss_longer(l, end_ms, said == ROWLOCK_OK ? why : err.text);
         rowlock_db_close(d.tx);
         l->raw->close(d.session);
     }
