@@ -30,7 +30,7 @@ int sim_servers, sim_names;
 
 static int clients, threads;
 static bool over;
-static int64_t wanted, calm_since;
+static int64_t wanted, calm_since, pause_most;
 static int running;
 /* Of each server: it has a backup. One is being restored; one was. */
 static bool saved[SERVERS_MOST], restoring, restored;
@@ -255,7 +255,7 @@ static void disturb(void *unused)
         chance -= events[at++].share;
     if (!sim_calm && events[at].happens)
         events[at].happens((int)sim_random(at < OF_CLIENTS ? clients : sim_servers));
-    sim_at(sim_now() + sim_spread(SECOND / 10, 20 * SECOND), disturb, unused);
+    sim_at(sim_now() + sim_spread(SECOND / 10, pause_most), disturb, unused);
 }
 
 /* ---- the whole */
@@ -263,8 +263,7 @@ static void disturb(void *unused)
 /* True: the environment's WITHOUT has this word. */
 static bool is_without(const char *name)
 {
-    const char *words = getenv("WITHOUT");
-    const char *at = words ? strstr(words, name) : NULL;
+    const char *words = getenv("WITHOUT"), *at = words ? strstr(words, name) : NULL;
     return at && (at == words || at[-1] == ' ') && (!at[strlen(name)] || at[strlen(name)] == ' ');
 }
 
@@ -273,12 +272,13 @@ static void choose(void)
     const struct {
         const char *name;
         int64_t *fault, least, most;
-    } of_requests[] = {{"lost", &faults.lost, 200, 2200},       {"late", &faults.late, 200, 2200},
-                       {"mute", &faults.mute, 200, 2200},       {"slow", &faults.slow, 100, 1100},
-                       {"cut", &faults.cut, 200, 2200},         {"deaf", &faults.deaf, 10, 110},
+    } of_requests[] = {{"lost", &faults.lost, 50, 2400},        {"late", &faults.late, 50, 2400},
+                       {"mute", &faults.mute, 50, 2400},        {"slow", &faults.slow, 25, 1200},
+                       {"cut", &faults.cut, 50, 2400},          {"deaf", &faults.deaf, 10, 120},
                        {"memory", &faults.memory, 2000, 200000}};
+    pause_most = sim_spread(2 * SECOND, 20 * SECOND);
     for (size_t i = 0; i < sizeof of_requests / sizeof of_requests[0]; i++) {
-        int64_t many = of_requests[i].least + sim_random(of_requests[i].most);
+        int64_t many = sim_spread(of_requests[i].least, of_requests[i].most);
         *of_requests[i].fault = is_without(of_requests[i].name) ? 0 : many;
     }
     for (int i = 0; i < EVENTS; i++)
