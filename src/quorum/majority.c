@@ -27,10 +27,11 @@ static void count(struct rlk_ballot *b)
     for (size_t i = 0; i < b->count; i++) {
         const struct rlk_answer *answer = &b->answer[i];
         unsigned bit = 1u << i;
+        /* Until it has come, its member's thread writes it. */
         bool done = answer->came && answer->class == RLK_DONE;
-        bool found = acquires ? rlk_answer_token(answer) > 0 : rlk_answer_found(answer);
+        bool found = done && (acquires ? rlk_answer_token(answer) > 0 : rlk_answer_found(answer));
         b->came |= answer->came ? bit : 0;
-        if (b->removed & bit || (done && found))
+        if (b->removed & bit || found)
             b->found |= bit;
         else if (done)
             b->missing |= bit;
