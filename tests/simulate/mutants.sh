@@ -3,12 +3,12 @@
 # it finds the fault. `make simulate-mutants` calls it.
 #
 # usage: tests/simulate/mutants.sh [WORD]   only the faults with WORD in their names
-#   MUTANT_SECONDS   how long each is looked for (120)
+#   MUTANT_SECONDS   how long each is looked for (120), on all processors
 # Prints each fault with its world, the seed and the seconds of the first failure. The status is 1
 # if one was not found.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
-limit=${MUTANT_SECONDS:-120}
+limit=${MUTANT_SECONDS:-120} processors=$(getconf _NPROCESSORS_ONLN)
 here=$PWD
 copy=$(mktemp -d) || exit 1
 trap 'rm -rf "$copy"' EXIT
@@ -52,11 +52,13 @@ while IFS='|' read -r name world file command; do
         bad=1
     fi
     begin=$SECONDS
-    for ((seed = 1; SECONDS - begin < limit && ${#message} == 0; seed++)); do
-        message=$(run "$world" "$seed" 5000 "$limit")
+    for ((seed = 0; SECONDS - begin < limit && ${#message} == 0; )); do
+        for ((i = 1; i <= processors; i++)); do run "$world" $((seed + i)) 5000 "$limit" >"found.$i" & done
+        wait
+        for ((i = 1; i <= processors && ${#message} == 0; i++, seed++)); do message=$(<"found.$i"); done
     done
     [ -n "$message" ] || { message="NOT FOUND"; bad=1; }
-    printf '%-30s %-8s %4s s, seed %-3s %.90s\n' "$name" "$world" $((SECONDS - begin)) $((seed - 1)) "${message#VIOLATION: }"
+    printf '%-30s %-8s %4s s, seed %-3s %.90s\n' "$name" "$world" $((SECONDS - begin)) "$seed" "${message#VIOLATION: }"
     cp "$here/$file" "$file"
 done < <(sed 's/ *| */|/; s/ *| */|/2; s/ *| */|/3' "$here/tests/simulate/mutants")
 exit $bad

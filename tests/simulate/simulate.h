@@ -95,6 +95,7 @@ void network_cut(int server);
 /* Makes a backup of the server; false: not now. Puts it back, without its mark. */
 bool network_save(int server);
 void network_restore(int server);
+bool network_upgrade(int server);
 /* Only operators, who are process 0, get connections. */
 void network_close(int server, bool closed);
 void network_set_clock(int server, int64_t ahead_us);

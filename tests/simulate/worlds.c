@@ -31,7 +31,7 @@ int sim_servers, sim_names;
 static int clients, threads;
 static bool over;
 static int64_t wanted, calm_since, pause_most;
-static int running;
+static int running, shares;
 /* Of each server: it has a backup. One is being restored; one was. */
 static bool saved[SERVERS_MOST], restoring, restored;
 
@@ -108,11 +108,18 @@ static void start_client(int place)
 
 /* ---- what happens */
 
+/* Until when. */
+static int64_t begin_pause(int who, const char *what, int64_t most)
+{
+    int64_t pause = sim_spread(MILLISECOND, most);
+    tell(who, what, NULL, pause / MILLISECOND, 0);
+    return sim_now() + pause;
+}
+
 static void stop_client(int place)
 {
     struct process *p = &all[place]->process;
-    p->stopped_until = sim_now() + sim_spread(MILLISECOND, 60 * SECOND);
-    tell(p->number, "stands still", NULL, (p->stopped_until - sim_now()) / MILLISECOND, 0);
+    p->stopped_until = begin_pause(p->number, "stands still", 60 * SECOND);
 }
 
 static void kill_client(int place)
@@ -132,23 +139,17 @@ static void set_clock(int place)
 
 static void stop_server(int server)
 {
-    int64_t pause = sim_spread(MILLISECOND, 30 * SECOND);
-    tell(-1 - server, "stops", NULL, pause / MILLISECOND, 0);
-    network_stop(server, sim_now() + pause);
+    network_stop(server, begin_pause(-1 - server, "stops", 30 * SECOND));
 }
 
 static void freeze_server(int server)
 {
-    int64_t pause = sim_spread(MILLISECOND, 30 * SECOND);
-    tell(-1 - server, "stands still", NULL, pause / MILLISECOND, 0);
-    network_freeze(server, sim_now() + pause);
+    network_freeze(server, begin_pause(-1 - server, "stands still", 30 * SECOND));
 }
 
 static void fill_server(int server)
 {
-    int64_t pause = sim_spread(MILLISECOND, 5 * SECOND);
-    tell(-1 - server, "has a full disk", NULL, pause / MILLISECOND, 0);
-    network_fill(server, sim_now() + pause);
+    network_fill(server, begin_pause(-1 - server, "has a full disk", 5 * SECOND));
 }
 
 static void cut_server(int server)
@@ -163,6 +164,13 @@ static void set_server_clock(int server)
     tell(-1 - server, "has another time", NULL, ahead_us, 0);
     network_set_clock(server, ahead_us);
     judge_excuses();
+}
+
+/* Its tables become those of the next release, and clients of this one go on. */
+static void upgrade_server(int server)
+{
+    if (network_upgrade(server))
+        tell(-1 - server, "is upgraded", NULL, 0, 0);
 }
 
 /* ---- a server is restored */
@@ -224,16 +232,16 @@ static void restore_server(int server)
     sim_start(&operator, repair, NULL);
 }
 
-/* What happens now and then. The first three happen to clients, and to one of so many. */
+/* What happens now and then. The first three happen to clients. Each seed has shares of its own. */
 static struct event {
     const char *name;
     void (*happens)(int place);
     int share;
-} events[] = {{"stop", stop_client, 26},     {"kill", kill_client, 14},
-              {"clock", set_clock, 5},       {"down", stop_server, 12},
-              {"freeze", freeze_server, 13}, {"cutall", cut_server, 12},
-              {"full", fill_server, 4},      {"jump", set_server_clock, 3},
-              {"save", save_server, 6},      {"restore", restore_server, 5}};
+} events[] = {
+    {"stop", stop_client, 26},      {"kill", kill_client, 14},     {"clock", set_clock, 5},
+    {"down", stop_server, 12},      {"freeze", freeze_server, 13}, {"cutall", cut_server, 12},
+    {"full", fill_server, 4},       {"jump", set_server_clock, 3}, {"save", save_server, 6},
+    {"restore", restore_server, 5}, {"upgrade", upgrade_server, 1}};
 enum { EVENTS = sizeof events / sizeof events[0], OF_CLIENTS = 3 };
 
 static void end_faults(void)
@@ -246,7 +254,7 @@ static void end_faults(void)
 
 static void disturb(void *unused)
 {
-    int at = 0, chance = (int)sim_random(100);
+    int at = 0, chance = (int)sim_random(shares);
     if (judge_grants >= wanted && !sim_calm)
         end_faults();
     if (sim_calm && !over && sim_now() - calm_since > CALM_MOST)
@@ -276,14 +284,17 @@ static void choose(void)
                        {"mute", &faults.mute, 50, 2400},        {"slow", &faults.slow, 25, 1200},
                        {"cut", &faults.cut, 50, 2400},          {"deaf", &faults.deaf, 10, 120},
                        {"memory", &faults.memory, 2000, 200000}};
-    pause_most = sim_spread(2 * SECOND, 20 * SECOND);
+    pause_most = sim_spread(4 * SECOND, 20 * SECOND);
     for (size_t i = 0; i < sizeof of_requests / sizeof of_requests[0]; i++) {
         int64_t many = sim_spread(of_requests[i].least, of_requests[i].most);
         *of_requests[i].fault = is_without(of_requests[i].name) ? 0 : many;
     }
-    for (int i = 0; i < EVENTS; i++)
+    for (int i = 0; i < EVENTS; i++) {
         if (is_without(events[i].name))
             events[i].happens = NULL;
+        events[i].share = (int)sim_spread(1, (i < OF_CLIENTS ? 1 : 5) * events[i].share);
+        shares += events[i].share;
+    }
     sim_servers = sim_world == QUORUM ? 3 : 1;
     threads = sim_world == POOL || sim_world == KEEPERS ? 1 + (int)sim_random(8) : 1;
     /* A database has one writer, and transactions of rows are long. */
