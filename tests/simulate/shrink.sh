@@ -7,7 +7,7 @@
 #   SEEDS=20   how many seeds are tried for each step: a smaller world draws other random numbers
 set -u
 program=$1 world=$2 seed=$3 grants=$4
-faults='memory restore jump clock full deaf slow late mute lost cut freeze down cutall stop kill'
+faults='memory upgrade restore jump clock full deaf slow late mute lost cut freeze down cutall stop kill'
 without='' clients='' story='' reason=''
 
 # The words of a violation, without numbers.
