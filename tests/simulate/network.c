@@ -28,6 +28,7 @@ enum {
 
 struct faults faults;
 int64_t network_requests;
+struct server_state network_state[SERVERS_MOST];
 
 /* A session of a server. It stays until both sides have ended it. */
 struct session {
@@ -50,8 +51,6 @@ struct session {
 
 static struct server {
     char url[200];
-    int64_t down_until, frozen_until, full_until, ahead_us;
-    bool closed;
     struct session *sessions;
     struct conn *idle[IDLE_MOST];
     int idle_count;
@@ -76,7 +75,7 @@ extern const struct rlk_driver rlk_driver_sqlite;
 static int64_t server_clock(int server)
 {
     return (int64_t)EPOCH_S * SECOND +
-           (sim_now() + servers[server].ahead_us) / MILLISECOND * MILLISECOND;
+           (sim_now() + network_state[server].ahead_us) / MILLISECOND * MILLISECOND;
 }
 
 static int read_clock(sqlite3_vfs *vfs, sqlite3_int64 *out)
@@ -233,6 +232,7 @@ static void roll_back(struct session *s)
     at_server = s->server;
     if (rlk_driver_sqlite.frame(s->lite, &call, RLK_ROLLBACK) != RLK_DONE)
         violation("a transaction cannot be rolled back: %s", call.text);
+    sim_wake(&servers[s->server]);
 }
 
 /* The server ends the session: nothing that is on the way is done any more. */
@@ -268,27 +268,7 @@ void network_cut(int server)
 void network_stop(int server, int64_t until)
 {
     network_cut(server);
-    servers[server].down_until = until;
-}
-
-void network_freeze(int server, int64_t until)
-{
-    servers[server].frozen_until = until;
-}
-
-void network_close(int server, bool closed)
-{
-    servers[server].closed = closed;
-}
-
-void network_set_clock(int server, int64_t ahead_us)
-{
-    servers[server].ahead_us = ahead_us;
-}
-
-void network_fill(int server, int64_t until)
-{
-    servers[server].full_until = until;
+    network_state[server].down_until = until;
 }
 
 /* ---- a request */
@@ -371,7 +351,7 @@ static enum rlk_class carry_out(const struct request *r, struct rlk_call *call)
     enum rlk_class class;
     at_server = s->server;
     at_session = s;
-    pages_left = servers[s->server].full_until > sim_now() ? (int)sim_random(4) : -1;
+    pages_left = network_state[s->server].full_until > sim_now() ? (int)sim_random(4) : -1;
     call->deadline_us = INT64_MAX;
     int64_t ahead = count_ahead(r);
     if (r->frame)
@@ -385,6 +365,8 @@ static enum rlk_class carry_out(const struct request *r, struct rlk_call *call)
         judge_commits(&s->proven);
     s->guards = s->guards && !r->frame;
     s->framed = s->lite->db && !sqlite3_get_autocommit(s->lite->db);
+    if (r->frame && !s->framed)
+        sim_wake(&servers[s->server]);
     return class;
 }
 
@@ -401,7 +383,7 @@ static void arrive_late(void *context)
 {
     struct late *late = context;
     struct session *s = late->request.session;
-    int64_t frozen_until = servers[s->server].frozen_until;
+    int64_t frozen_until = network_state[s->server].frozen_until;
     if (!s->dead && frozen_until > sim_now()) {
         sim_at(frozen_until, arrive_late, late);
         return;
@@ -468,7 +450,7 @@ static enum rlk_class hear_nothing(const struct request *r, struct rlk_call *cal
 static enum rlk_class travel(const struct request *r, struct rlk_call *call)
 {
     struct session *s = r->session;
-    const struct server *server = &servers[s->server];
+    const struct server_state *state = &network_state[s->server];
     int64_t until = sim_true(call->deadline_us);
     network_requests++;
     if (sim_once_in(faults.cut))
@@ -478,8 +460,8 @@ static enum rlk_class travel(const struct request *r, struct rlk_call *call)
     if (s->dead)
         return rlk_refuse(call, RLK_UNSENT, "the connection is gone");
     int64_t arrives = sim_now() + way();
-    if (arrives < server->frozen_until)
-        arrives = server->frozen_until + sim_random(SLOWEST);
+    if (arrives < state->frozen_until)
+        arrives = state->frozen_until + sim_random(SLOWEST);
     if (sim_once_in(faults.lost))
         return hear_nothing(r, call, until);
     if (sim_once_in(faults.late) || arrives >= until) {
@@ -487,9 +469,8 @@ static enum rlk_class travel(const struct request *r, struct rlk_call *call)
         return hear_nothing(r, call, until);
     }
     sim_wait(NULL, arrives);
-    if (s->dead || server->down_until > sim_now())
-        return hear_nothing(r, call, until);
-    bool mute = sim_once_in(faults.mute);
+    bool mute = sim_once_in(faults.mute), waits = false;
+    enum rlk_class class;
     struct rlk_query unheard;
     struct request what = *r;
     if (mute && r->query) {
@@ -497,7 +478,15 @@ static enum rlk_class travel(const struct request *r, struct rlk_call *call)
         unheard.each = NULL;
         what.query = &unheard;
     }
-    enum rlk_class class = carry_out(&what, call);
+    /* Mostly it waits for a transaction that is in its way, as in a server. */
+    do {
+        if (waits)
+            sim_wait(&servers[s->server], until);
+        if (s->dead || state->down_until > sim_now())
+            return hear_nothing(r, call, until);
+        class = carry_out(&what, call);
+        waits = class == RLK_CONTENTION && !s->framed && sim_random(8) && sim_now() < until;
+    } while (waits);
     arrives = sim_now() + way();
     if (!mute && arrives < until) {
         sim_wait(NULL, arrives);
@@ -523,10 +512,12 @@ static enum rlk_class sim_open(void *conn, struct rlk_call *call, const struct r
     int server = atoi(strrchr(target->url, '/') + 1);
     int64_t until = sim_true(call->deadline_us), arrives = sim_now() + 2 * way();
     struct server *on = &servers[server];
-    if (on->frozen_until > arrives)
-        arrives = on->frozen_until;
+    const struct server_state *state = &network_state[server];
+    if (state->frozen_until > arrives)
+        arrives = state->frozen_until;
     sim_wait(NULL, arrives < until ? arrives : until);
-    if (arrives >= until || on->down_until > sim_now() || (on->closed && sim_process->number > 0))
+    if (arrives >= until || state->down_until > sim_now() ||
+        (state->closed && sim_process->number > 0))
         return turned_away(call, server, "the server is away");
     for (struct session *s = on->sessions, *next; s && target->lingering[0]; s = next) {
         next = s->next;

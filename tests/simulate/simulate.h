@@ -87,18 +87,19 @@ void network_open(const char *folder, int servers);
 const char *network_url(int server);
 /* Runs SQL on a server, outside of all faults, and returns the number that it gives. */
 int64_t network_sql(int server, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* The server stops until then, or stands still, or has a full disk, or loses its connections. */
+/* How a server is, and until when. */
+extern struct server_state {
+    int64_t down_until, frozen_until, full_until, ahead_us;
+    /* Only operators, who are process 0, get connections. */
+    bool closed;
+} network_state[SERVERS_MOST];
+/* The server stops until then, or loses its connections. */
 void network_stop(int server, int64_t until);
-void network_freeze(int server, int64_t until);
-void network_fill(int server, int64_t until);
 void network_cut(int server);
 /* Makes a backup of the server; false: not now. Puts it back, without its mark. */
 bool network_save(int server);
 void network_restore(int server);
 bool network_upgrade(int server);
-/* Only operators, who are process 0, get connections. */
-void network_close(int server, bool closed);
-void network_set_clock(int server, int64_t ahead_us);
 
 /* ---- judge.c */
 

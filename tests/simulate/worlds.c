@@ -144,12 +144,12 @@ static void stop_server(int server)
 
 static void freeze_server(int server)
 {
-    network_freeze(server, begin_pause(-1 - server, "stands still", 30 * SECOND));
+    network_state[server].frozen_until = begin_pause(-1 - server, "stands still", 30 * SECOND);
 }
 
 static void fill_server(int server)
 {
-    network_fill(server, begin_pause(-1 - server, "has a full disk", 5 * SECOND));
+    network_state[server].full_until = begin_pause(-1 - server, "has a full disk", 5 * SECOND);
 }
 
 static void cut_server(int server)
@@ -162,7 +162,7 @@ static void set_server_clock(int server)
 {
     int64_t ahead_us = sim_random(40 * SECOND);
     tell(-1 - server, "has another time", NULL, ahead_us, 0);
-    network_set_clock(server, ahead_us);
+    network_state[server].ahead_us = ahead_us;
     judge_excuses();
 }
 
@@ -209,7 +209,7 @@ static void *repair(void *unused)
             violation("the operator is told %s: %s", rowlock_result_name(result), err.text);
     }
     judge_raises(highest);
-    network_close(0, false);
+    network_state[0].closed = false;
     restoring = false;
     return unused;
 }
@@ -226,7 +226,7 @@ static void restore_server(int server)
     if (sim_world != QUORUM) {
         /* A raise that is lost again would have to be raised by twice as much. */
         saved[server] = false;
-        network_close(server, true);
+        network_state[server].closed = true;
         judge_excuses();
     }
     sim_start(&operator, repair, NULL);
