@@ -21,10 +21,10 @@ done
 
 # Their macros are expanded too. clang is stricter in C++, where it is installed.
 {
-    printf '#include <rowlock/%s>\n' $(ls include/rowlock)
+    printf '#include <%s>\n' include/rowlock/*.h | sed 's|<include/|<|'
     echo 'void use(void); void use(void) {'
     grep -hoE '^#define ROWLOCK_[A-Z_]+_INIT\b' include/rowlock/*.h | while read -r _ macro; do
-        type=$(tr A-Z a-z <<<"${macro%_INIT}")
+        type=${macro%_INIT} type=${type,,}
         echo "$type a_$type = $macro; (void)a_$type;"
     done
     echo 'rowlock_value v = rowlock_text("x"); int64_t n = ROWLOCK_FOREVER + ROWLOCK_SHARED; (void)v; (void)n; }'
