@@ -160,7 +160,7 @@ bool rlk_urls_cut(const char *text, struct rlk_urls *out)
     *out = (struct rlk_urls){.count = 1, .memory = rlk_strdup(text)};
     if (!out->memory)
         return false;
-    char *at = out->memory + strspn(out->memory, white), *end = at;
+    char *at = out->memory + strspn(out->memory, white), *end;
     out->url[0] = at;
     while (*(end = at + strcspn(at, white))) {
         at = end + strspn(end, white);

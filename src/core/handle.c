@@ -76,9 +76,9 @@ static const char *text_of(int result)
     }
 }
 
-#define NO_HANDLE(why)                                                                 \
-    {                                                                                  \
-        .size = sizeof(rowlock_error), .code = ROWLOCK_EMISUSE, .row = -1, .text = why \
+#define NO_HANDLE(...)                                                                         \
+    {                                                                                          \
+        .size = sizeof(rowlock_error), .code = ROWLOCK_EMISUSE, .row = -1, .text = __VA_ARGS__ \
     }
 
 /* The text of a result that is no error is filled in when it is asked for. */

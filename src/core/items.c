@@ -40,12 +40,12 @@ static void forget_items(void *out)
     page->no_memory = false;
 }
 
-void rlk_read_items(struct rlk_ask *ask, struct rlk_items *page, size_t size,
+void rlk_read_items(struct rlk_ask *ask, struct rlk_items *items, size_t size,
                     void (*read)(const rowlock_value *cells, void *item))
 {
-    page->size = size;
-    page->read = read;
-    reads(ask, read_item, page);
+    items->size = size;
+    items->read = read;
+    reads(ask, read_item, items);
     ask->restart = forget_items;
 }
 

@@ -39,7 +39,7 @@ enum at { BEGUN, LEFT, TICKETED, CYCLED, LISTENED, PAUSED, TRIED, OVER };
 
 static enum rlk_act go(struct rlk_queueing *q, enum at at, enum rlk_act act)
 {
-    q->at = at;
+    q->at = (int)at;
     return act;
 }
 

@@ -54,7 +54,7 @@ static bool open_steps(rowlock_db *db, struct rlk_started *s)
         return false;
     db->started = s;
     s->lock->started = true;
-    db->steps = db->working = true;
+    db->working = db->steps = true;
     if (rlk_stepped_go(s->stepped, &s->result))
         rlk_alarm_set(db->waiting.turn.alarm, 0);
     return true;

@@ -177,7 +177,7 @@ static enum rlk_class renew_all(struct rlk_quorum *quorum, struct rlk_call *call
         if (class != RLK_DONE)
             rlk_log(ROWLOCK_LOG_WARNING, "a lease of '%s' could not be renewed: %s", held->name,
                     call->text);
-        if (lease->renewed && r->now_us == 0)
+        if (class == RLK_DONE && lease->renewed && r->now_us == 0)
             r->now_us = cells[2].number;
     }
     return class == RLK_NOMEM ? class : RLK_DONE;

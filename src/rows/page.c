@@ -99,13 +99,13 @@ static void spell_decimal(struct rlk_page *page, rowlock_value *cell)
 
 static void spell_decimals(const rowlock_table *t, struct rlk_page *page)
 {
-    for (size_t i = 0; i < page->rows * page->width; i++) {
-        rowlock_value *cell = &page->cells[i];
-        bool is_number = cell->kind == ROWLOCK_INT || cell->kind == ROWLOCK_REAL;
-        if (is_number && i % page->width < t->keys + t->columns &&
-            t->all[i % page->width].kind == ROWLOCK_DECIMAL)
-            spell_decimal(page, cell);
-    }
+    for (size_t at = 0; at < page->rows * page->width; at += page->width)
+        for (size_t i = 0; i < page->width && i < t->keys + t->columns; i++) {
+            rowlock_value *cell = &page->cells[at + i];
+            bool is_number = cell->kind == ROWLOCK_INT || cell->kind == ROWLOCK_REAL;
+            if (is_number && t->all[i].kind == ROWLOCK_DECIMAL)
+                spell_decimal(page, cell);
+        }
 }
 
 void rlk_page_settle(struct rlk_page *page)
@@ -130,9 +130,9 @@ int rlk_page_end(rowlock_table *t, struct rlk_page *page)
     if (page->failed != ROWLOCK_OK)
         return rlk_fail_misfit(t->db, false);
     rlk_page_settle(page);
-    for (size_t i = 0; i < page->rows * page->width; i++)
-        if (i % page->width < t->keys + t->columns)
-            page->cells[i].kind = kind_of(&t->all[i % page->width], page->cells[i].kind);
+    for (size_t at = 0; at < page->rows * page->width; at += page->width)
+        for (size_t i = 0; i < page->width && i < t->keys + t->columns; i++)
+            page->cells[at + i].kind = kind_of(&t->all[i], page->cells[at + i].kind);
     return ROWLOCK_OK;
 }
 

@@ -122,7 +122,7 @@ static void votes_are(const char *votes, const char *name)
     char seen[FIVE + 1] = "";
     if (rowlock_quorum_check(url_list(list, FIVE).text, NULL, note_vote, seen, &err) != ROWLOCK_OK)
         tap_note("%s", err.text);
-    tap_is_str(seen, votes, name);
+    tap_is_str(seen, votes, "%s", name);
 }
 
 /* A grant had three members. So the four others know of each. */

@@ -456,7 +456,7 @@ static int contend(void *argument)
 
 static void contests(const struct contract *c)
 {
-    CLOSED_BY(ask_close) struct asking a = ask_open(c);
+    CLOSED_BY(ask_close) struct asking a __attribute__((unused)) = ask_open(c);
     struct contest contest = {.c = c};
     struct helper *helpers[CLAIMS];
     int decided = 0;
