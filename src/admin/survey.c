@@ -188,24 +188,24 @@ static int look(struct rlk_survey *s)
     return ROWLOCK_OK;
 }
 
-int rlk_survey_open(struct rlk_survey *s, const char *text, const rowlock_db_options *options)
+int rlk_survey_open(struct rlk_survey *s, const char *urls, const rowlock_db_options *options)
 {
-    struct rlk_urls urls;
-    if (!rlk_urls_cut(text ? text : "", &urls))
+    struct rlk_urls cut;
+    if (!rlk_urls_cut(urls ? urls : "", &cut))
         return rlk_survey_fail(s, ROWLOCK_ENOMEM, "out of memory");
     int result = ROWLOCK_OK;
-    if (urls.count != 3 && urls.count != RLK_MEMBERS_MOST) {
+    if (cut.count != 3 && cut.count != RLK_MEMBERS_MOST) {
         result = rlk_survey_fail(s, ROWLOCK_EINVAL, "a quorum has 3 or %d members, not %zu",
-                                 RLK_MEMBERS_MOST, urls.count);
-    } else if (s->replaces > urls.count) {
+                                 RLK_MEMBERS_MOST, cut.count);
+    } else if (s->replaces > cut.count) {
         result = rlk_survey_fail(s, ROWLOCK_EINVAL, "there is no member %zu: members are 1 to %zu",
-                                 s->replaces, urls.count);
+                                 s->replaces, cut.count);
     } else {
-        s->count = urls.count;
+        s->count = cut.count;
         s->majority = rlk_majority(s->count);
-        result = open_all(s, &urls, options);
+        result = open_all(s, &cut, options);
     }
-    rlk_urls_free(&urls);
+    rlk_urls_free(&cut);
     return result == ROWLOCK_OK ? find_twins(s) : result;
 }
 

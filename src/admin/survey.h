@@ -44,7 +44,7 @@ struct rlk_survey {
 };
 
 /* Connects to the members. One that is away stays NULL. */
-int rlk_survey_open(struct rlk_survey *survey, const char *text, const rowlock_db_options *options);
+int rlk_survey_open(struct rlk_survey *survey, const char *urls, const rowlock_db_options *options);
 /* Judges which members vote, by what was read. A member whose mark moves is read again. */
 int rlk_survey_look(struct rlk_survey *survey);
 /* The newest mark of a member that the others know, if another database is in its place. NULL: it
