@@ -55,10 +55,9 @@ static struct fault loss_fault(const struct loss *l)
 
 rowlock_db_options loss_options(const struct loss *l)
 {
-    rowlock_db_options options = *OPTIONS(
-        db, .statement_timeout_ms = loss_deadline_ms(l), .connect_timeout_ms = loss_deadline_ms(l),
-        .reconnect_ms = l->mode == NOT_RECONNECTING ? -1 : stretched(l, RECONNECT_MS));
-    return options;
+    return *OPTIONS(db, .statement_timeout_ms = loss_deadline_ms(l),
+                    .connect_timeout_ms = loss_deadline_ms(l),
+                    .reconnect_ms = l->mode == NOT_RECONNECTING ? -1 : stretched(l, RECONNECT_MS));
 }
 
 rowlock_db_options loss_longer(struct loss *l, int64_t end_ms, const char *why)

@@ -65,13 +65,21 @@ static int watch_machine(void *unused)
     return 0;
 }
 
+/* A close of this worker has told that it could not give back what it had. It has no result. */
+static _Thread_local bool closed_in_vain;
+
+static void note_line(void *unused, rowlock_log_level level, const char *line)
+{
+    closed_in_vain |= strstr(line, "could not be re") != NULL;
+}
+
 /* The machine had no time for the case: a thread stood still, or a statement that was not lost took
  * a quarter of a deadline or more, or the proxy saw it late, so that a case without a loss took a
  * whole one. If a check has failed then, the case is begun anew with longer deadlines. A library
  * that really cannot reach the server again fails with each of them. */
 static bool was_slow(struct loss *l, int64_t begin_ms)
 {
-    return l->unreached || all.stalled_ms >= begin_ms ||
+    return l->unreached || closed_in_vain || all.stalled_ms >= begin_ms ||
            faultproxy_slowest_us(l->proxy) > loss_deadline_ms(l) * 1000 / 4 ||
            (l->nth == 0 && clock_ms() - begin_ms >= loss_deadline_ms(l));
 }
@@ -90,19 +98,18 @@ static bool lose(struct loss *l, const struct job *job)
         int64_t begin_ms = clock_ms();
         snprintf(l->name, sizeof l->name, "%s%s %d", l->prefix, l->what, ++l->serial);
         tap_hold();
-        l->unreached = false;
+        l->unreached = closed_in_vain = false;
         faultproxy_slowest_us(l->proxy);
         job->operation->lose(l);
-        bool fired = l->fired;
         if (l->nth == 1)
-            loss_ok(l, fired, "that came to pass");
+            loss_ok(l, l->fired, "that came to pass");
         if (l->nth == 0)
             loss_ok(l, has_counted(l), "it makes requests, %d in all", l->requests);
         loss_pass(l);
         faultproxy_cut(l->proxy);
         if (tries == TRIES || !tap_held_failed() || (has_counted(l) && !was_slow(l, begin_ms))) {
             tap_keep();
-            return fired;
+            return l->fired;
         }
         tap_drop();
         tap_note("%s: again, on a slow machine", l->text);
@@ -267,6 +274,7 @@ static int run(const struct raw *raw, const char *url)
             return tap_skip_all("the server's URL has no host and port");
     tap_note("%d workers in %lld ms", all.workers, (long long)(clock_ms() - began_ms));
     struct helper *watch = helper_start(watch_machine, NULL);
+    rowlock_log_set(note_line, NULL, ROWLOCK_LOG_WARNING);
     lose_all(workers);
     all.over = true;
     helper_join(watch);
