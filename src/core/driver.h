@@ -8,7 +8,7 @@
  * file. All calls of vendor libraries are in drivers. Drivers contain no SQL except BEGIN, COMMIT,
  * ROLLBACK and connection settings. All other SQL is in sql/<dialect>/, described in sql/README.md.
  *
- * A step ends in one of the classes below. Core acts on the class alone. These rules matter:
+ * A step ends in one of the classes below. Core acts on the class. These rules matter:
  *
  *   - RLK_DONE with "no row" is an answer, not a failure.
  *   - RLK_CONTENTION and RLK_UNSENT promise that the step changed nothing.

@@ -103,7 +103,8 @@ static char *qualify(const char *text, const struct rlk_texts *texts, char quote
 static const char *next_word(const char *from, size_t *length)
 {
     for (const char *at = strchr(from, '{'); at; at = strchr(at + 1, '{')) {
-        *length = strspn(at + 1, "abcdefghijklmnopqrstuvwxyz_0123456789");
+        for (*length = 0; in_word(at[1 + *length]); ++*length)
+            ;
         if (*length > 0 && at[1 + *length] == '}')
             return at + 1;
     }
@@ -315,12 +316,11 @@ int rlk_texts_choose(struct rlk_texts *texts, const struct rlk_driver *driver, b
 {
     const struct rlk_dialect *dialect = rlk_dialect_find(driver->name);
     for (int step = RLK_STEP_NONE + 1; step < RLK_STEP_COUNT; step++) {
-        const char *name = rlk_steps[step].name;
         const char *source = find_before(dialect, (enum rlk_step)step);
         if (!source)
             continue;
         if (!before)
-            source = find_text(dialect, name, strlen(name));
+            source = find_text(dialect, rlk_steps[step].name, strlen(rlk_steps[step].name));
         char *text = text_of(dialect, (enum rlk_step)step, source, texts, driver);
         if (!text)
             return -1;

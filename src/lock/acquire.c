@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Acquiring one lock, or several at once: tries (try.c), and between them a ticket in the queue.
- * queue.c says what a waiter does next; this file does it. */
+ * queueing.c says what a waiter does next; this file does it. */
 #include "base/options.h"
 #include "lock/keeper.h"
 #include "lock/acquire.h"

@@ -85,7 +85,7 @@ static int take_row(void *out, const rowlock_value *cells, size_t count)
     return rlk_parcel_take_row(out, cells, count);
 }
 
-static void ask_slot(struct rlk_ask *ask, struct rlk_parcel *parcel)
+static void ask_parcel(struct rlk_ask *ask, struct rlk_parcel *parcel)
 {
     *ask = (struct rlk_ask){.step = parcel->step,
                             .wakes = parcel->wakes ? parcel->given[0].text : NULL,
@@ -108,7 +108,7 @@ static enum rlk_class run_each(rowlock_db *db, struct rlk_call *call, struct rlk
     enum rlk_class class = rlk_begin(db, call, &begun);
     for (size_t i = 0; i < batch->count && class == RLK_DONE; i++) {
         struct rlk_ask one;
-        ask_slot(&one, batch->parcel[i]);
+        ask_parcel(&one, batch->parcel[i]);
         class = rlk_send(db, call, &one);
         take_counts(batch->parcel[i], &one, class);
     }
@@ -136,7 +136,7 @@ static void run_alone(struct rlk_pooled *conn, struct rlk_parcel *parcel)
     parcel->class = RLK_DONE;
     parcel->call.sent_us = rlk_now_us();
     struct rlk_ask ask;
-    ask_slot(&ask, parcel);
+    ask_parcel(&ask, parcel);
     enum rlk_class class = rlk_pool_run(conn, &call, &ask);
     take_counts(parcel, &ask, class);
     set_class(parcel, class, &call);

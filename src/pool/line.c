@@ -52,7 +52,7 @@ static void add(rowlock_pool *pool, struct rlk_parcel *parcel)
     pool->line[parcel->kind].end = &parcel->next;
 }
 
-static void remove_slot(rowlock_pool *pool, struct rlk_parcel *parcel)
+static void remove_parcel(rowlock_pool *pool, struct rlk_parcel *parcel)
 {
     struct rlk_parcel **at = &pool->line[parcel->kind].first;
     while (*at != parcel)
@@ -198,7 +198,7 @@ static bool give_up(rowlock_pool *pool, struct rlk_parcel *parcel, bool *abandon
     bool later = parcel->worth_until_us > parcel->deadline_us;
     bool removed = parcel->state == RLK_PARCEL_WAITS && !later;
     if (removed)
-        remove_slot(pool, parcel);
+        remove_parcel(pool, parcel);
     else
         *abandoned = change(parcel, RLK_PARCEL_TAKEN, RLK_PARCEL_ABANDONED) ||
                      change(parcel, RLK_PARCEL_WAITS, RLK_PARCEL_ABANDONED);
@@ -292,7 +292,7 @@ static void send_again(struct rlk_pooled *conn, struct rlk_parcel *first)
         add(pool, parcel);
     }
     while (conn->stop && (first = first_in_line(pool))) {
-        remove_slot(pool, first);
+        remove_parcel(pool, first);
         rlk_parcel_free(first);
     }
     rlk_unlock(&pool->mutex);

@@ -3,9 +3,9 @@
  *
  * It stands above the core: a handle of the pool has a port (core/port.h) in place of a connection.
  * What must be done alone takes a connection of the pool for itself. A step that many handles may
- * do at once (rlk_many_of()) goes as it is if a connection is idle, and does not take the last one
- * if it may wait for a row there. Otherwise it waits, and goes
- * together with all others of its kind that wait when a connection becomes free. So nothing waits
+ * do at once (rlk_many_of()) goes as it is if a connection is idle. On the last idle one it goes as
+ * NAME_many if it may wait for a row, since NAME_many skips locked rows. Otherwise it waits, and
+ * goes together with others of its kind that wait when a connection becomes free. So nothing waits
  * for a window of time.
  *
  * pool->mutex guards the pool, its connections' state, the places in line, and the waiters. It is
@@ -32,7 +32,7 @@ enum {
     RLK_PARCEL_TEXTS = 6 * (RLK_TEXT_MAX + 1)
 };
 
-enum rlk_slot_state {
+enum rlk_parcel_state {
     /* Nothing is under way. */
     RLK_PARCEL_FREE,
     /* In line. */

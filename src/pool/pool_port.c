@@ -112,8 +112,8 @@ static enum rlk_class leave_to_pool(struct rlk_ask *ask)
 }
 
 /* kind NONE: alone. */
-static enum rlk_class fill_slot(struct handle *h, struct rlk_call *call, const struct rlk_ask *ask,
-                                enum rlk_step kind)
+static enum rlk_class fill_parcel(struct handle *h, struct rlk_call *call,
+                                  const struct rlk_ask *ask, enum rlk_step kind)
 {
     char address[RLK_ADDRESS] = "";
     if (!h->spare && !(h->spare = rlk_parcel_new()))
@@ -126,8 +126,8 @@ static enum rlk_class fill_slot(struct handle *h, struct rlk_call *call, const s
     return RLK_DONE;
 }
 
-static enum rlk_class take_slot(struct handle *h, struct rlk_call *call, struct rlk_ask *ask,
-                                enum rlk_class class, bool abandoned)
+static enum rlk_class take_parcel(struct handle *h, struct rlk_call *call, struct rlk_ask *ask,
+                                  enum rlk_class class, bool abandoned)
 {
     if (abandoned) {
         h->parcel = h->spare;
@@ -148,11 +148,11 @@ static enum rlk_class send_in_line(struct handle *h, struct rlk_call *call, stru
                                    enum rlk_step kind)
 {
     bool abandoned;
-    enum rlk_class class = fill_slot(h, call, ask, kind);
+    enum rlk_class class = fill_parcel(h, call, ask, kind);
     if (class != RLK_DONE)
         return class;
     class = rlk_line_send(h->pool, h->parcel, &abandoned);
-    return take_slot(h, call, ask, class, abandoned);
+    return take_parcel(h, call, ask, class, abandoned);
 }
 
 /* The step for many that does this one. NONE: it goes alone. */
@@ -184,7 +184,7 @@ static bool fits_parcel(const struct handle *h, const struct rlk_call *call, enu
            !h->framed && call->where != RLK_INSIDE;
 }
 
-/* A connection is always left to handles that need not wait for a row. */
+/* No step waits for a row on the last connection: others may need it to make that row free. */
 static bool keeps_last_free(const struct handle *h, enum rlk_step step)
 {
     return (rlk_steps[step].is & RLK_BLOCKS) && h->pool->real->packing != RLK_SINGLY &&
@@ -265,7 +265,7 @@ static enum rlk_class pool_hand_in(rowlock_db *db, struct rlk_call *call, struct
 {
     struct handle *h = handle_of(db);
     rlk_query_begin(db, step);
-    enum rlk_class class = fill_slot(h, call, step, kind_of(h, call, step->step));
+    enum rlk_class class = fill_parcel(h, call, step, kind_of(h, call, step->step));
     if (class != RLK_DONE)
         return class;
     h->parcel->answered.alarm = h->waiting->turn.alarm;
@@ -280,7 +280,7 @@ static bool pool_take(rowlock_db *db, struct rlk_call *call, struct rlk_ask *ste
     bool abandoned;
     if (!rlk_line_take(h->pool, h->parcel, class, &abandoned))
         return false;
-    *class = wake_next(h, step, take_slot(h, call, step, *class, abandoned));
+    *class = wake_next(h, step, take_parcel(h, call, step, *class, abandoned));
     *class = rlk_query_end(db, call, step, *class, false);
     return true;
 }

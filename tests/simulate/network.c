@@ -55,6 +55,7 @@ static struct server {
     struct conn *idle[IDLE_MOST];
     int idle_count;
     sqlite3 *backup;
+    int64_t backup_schema; /* its version: statements stay prepared as long as that stays */
 } servers[SERVERS_MOST];
 static int server_count;
 /* A pooler is in between: sessions have no names, so a client cannot end an earlier one. */
@@ -98,9 +99,7 @@ static int (*write_memory)(sqlite3_file *, const void *, int, sqlite3_int64);
 /* A full disk refuses a page once. Going back to the old pages needs no room. */
 static int write_page(sqlite3_file *file, const void *bytes, int size, sqlite3_int64 at)
 {
-    if (pages_left >= 0 && pages_left-- == 0)
-        return SQLITE_FULL;
-    return write_memory(file, bytes, size, at);
+    return pages_left >= 0 && pages_left-- == 0 ? SQLITE_FULL : write_memory(file, bytes, size, at);
 }
 
 static int open_file(sqlite3_vfs *vfs, sqlite3_filename name, sqlite3_file *file, int flags,
@@ -678,6 +677,7 @@ bool network_save(int server)
     if (!on->backup && sqlite3_open(":memory:", &on->backup) != SQLITE_OK)
         violation("no room for a backup");
     bool copied = copy_all(on->backup, lite->db);
+    on->backup_schema = ask_number(lite->db, sqlite3_mprintf("PRAGMA schema_version"));
     on->idle[on->idle_count++] = lite;
     return copied;
 }
@@ -689,6 +689,8 @@ void network_restore(int server)
     struct conn *lite = open_lite(server);
     if (!copy_all(lite->db, on->backup))
         violation("a transaction goes on after its end");
+    sqlite3_db_config(lite->db, SQLITE_DBCONFIG_DEFENSIVE, 0, NULL);
+    ask_number(lite->db, sqlite3_mprintf("PRAGMA schema_version = %lld", on->backup_schema));
     on->idle[on->idle_count++] = lite;
     network_sql(server, "DELETE FROM rowlock_members");
 }

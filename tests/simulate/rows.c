@@ -14,7 +14,6 @@
 #include <rowlock/walk.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { FUNDS = 1000, WORKS_MOST = 1 << 22, ROWS_MOST = 64, BATCH_MOST = 10, CHUNK = 7 };
 
