@@ -87,7 +87,7 @@ struct rlk_call {
     /* The caller does not ask again. The step may be sent until then, also after the caller has
      * given up. 0: no later than the deadline. Only a pool makes use of it. */
     int64_t worth_until_us;
-    /* out, for each class. All operations except open(), close() and note() set these: */
+    /* out, for each class. All operations except open(), close() and tell() set these: */
     /* The step was a part of an open transaction, or should have been. */
     bool inside;
     /* The server ended the step by a time limit or a cancel. */
@@ -432,7 +432,7 @@ struct rlk_driver {
      * calls it after the step, with another call. It never fails, and may cost a round trip. For
      * ENQUEUED it returns whether a wake-up for this request can end await(). For others the
      * answer is not used. NULL: there are no wake-ups. */
-    bool (*note)(void *conn, struct rlk_call *call, enum rlk_news news,
+    bool (*tell)(void *conn, struct rlk_call *call, enum rlk_news news,
                  const struct rlk_request *request, int64_t number);
     /* Waits until it may be our turn. No transaction is open during the wait. *out says how it
      * ended:

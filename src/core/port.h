@@ -23,7 +23,7 @@ struct rlk_port {
     /* As the operations of a driver with these names (driver.h). */
     enum rlk_class (*open)(rowlock_db *db, struct rlk_call *call, struct rlk_hello *hello);
     void (*close)(rowlock_db *db, bool in_child);
-    bool (*note)(rowlock_db *db, struct rlk_call *call, enum rlk_news news,
+    bool (*tell)(rowlock_db *db, struct rlk_call *call, enum rlk_news news,
                  const struct rlk_request *request, int64_t number);
     enum rlk_class (*await)(rowlock_db *db, struct rlk_call *call,
                             const struct rlk_request *request, enum rlk_wakeup *out);

@@ -159,8 +159,8 @@ bool rlk_tell(rowlock_db *db, enum rlk_where where, enum rlk_news news,
 {
     struct rlk_call ignored = {.deadline_us = rlk_now_us() + db->statement_us, .where = where};
     if (db->port)
-        return db->port->note(db, &ignored, news, request, number);
-    return db->driver->note && db->driver->note(db->conn, &ignored, news, request, number);
+        return db->port->tell(db, &ignored, news, request, number);
+    return db->driver->tell && db->driver->tell(db->conn, &ignored, news, request, number);
 }
 
 enum rlk_class rlk_begin(rowlock_db *db, struct rlk_call *call, bool *begun)

@@ -218,7 +218,7 @@ static enum rlk_class send_step(struct handle *h, struct rlk_call *call, struct 
     return class;
 }
 
-/* Only a try that was granted lets others in, and pool_note() is told of that. */
+/* Only a try that was granted lets others in, and pool_tell() is told of that. */
 static enum rlk_class wake_next(struct handle *h, const struct rlk_ask *ask, enum rlk_class class)
 {
     if (class == RLK_DONE && ask->wakes && !(rlk_steps[ask->step].is & RLK_GRANTS))
@@ -338,7 +338,7 @@ static enum rlk_class pool_frame(struct handle *h, struct rlk_call *call, enum r
 
 /* ---- waiting */
 
-static bool pool_note(rowlock_db *db, struct rlk_call *call, enum rlk_news news,
+static bool pool_tell(rowlock_db *db, struct rlk_call *call, enum rlk_news news,
                       const struct rlk_request *request, int64_t number)
 {
     struct handle *h = handle_of(db);
@@ -400,7 +400,7 @@ const struct rlk_port rlk_pool_port = {.state_size = sizeof(struct handle),
                                        .gathers = true,
                                        .open = pool_open,
                                        .close = pool_close,
-                                       .note = pool_note,
+                                       .tell = pool_tell,
                                        .await = pool_await,
                                        .ask = pool_ask,
                                        .hand_in = pool_hand_in,

@@ -90,15 +90,15 @@ static enum rlk_class send_hint(struct handle *h, struct rlk_ask *ask)
     return RLK_DONE;
 }
 
-static bool quorum_note(rowlock_db *db, struct rlk_call *call, enum rlk_news news,
+static bool quorum_tell(rowlock_db *db, struct rlk_call *call, enum rlk_news news,
                         const struct rlk_request *request, int64_t number)
 {
     struct rlk_quorum *quorum = db->quorum;
     rowlock_db *queue = quorum->queue;
-    bool there = quorum->queued && rlk_is_up(queue) && queue->driver->note;
+    bool there = quorum->queued && rlk_is_up(queue) && queue->driver->tell;
     if (news != RLK_ENQUEUED && there)
         quorum->queued = false;
-    return there && queue->driver->note(queue->conn, call, news, request, number);
+    return there && queue->driver->tell(queue->conn, call, news, request, number);
 }
 
 static enum rlk_class quorum_await(rowlock_db *db, struct rlk_call *call,
@@ -180,7 +180,7 @@ const struct rlk_port rlk_quorum_port = {.state_size = sizeof(struct handle),
                                          .only_locks = only_locks,
                                          .open = quorum_open,
                                          .close = quorum_close,
-                                         .note = quorum_note,
+                                         .tell = quorum_tell,
                                          .await = quorum_await,
                                          .ask = quorum_ask};
 

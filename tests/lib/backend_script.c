@@ -997,7 +997,7 @@ static enum rlk_class script_backend_query(void *conn, struct rlk_call *call,
     return answer.class;
 }
 
-static bool script_note(void *conn, struct rlk_call *call, enum rlk_news news,
+static bool script_tell(void *conn, struct rlk_call *call, enum rlk_news news,
                         const struct rlk_request *request, int64_t number)
 {
     return news == RLK_ENQUEUED && number != 0;
@@ -1036,7 +1036,7 @@ static struct rlk_driver backend = {
     .close = script_backend_close,
     .script = script_script,
     .facts = script_facts,
-    .note = script_note,
+    .tell = script_tell,
     .await = script_await,
     .query = script_backend_query,
     .frame = script_frame,

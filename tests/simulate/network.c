@@ -166,7 +166,7 @@ void lite_close_wakeup(struct conn *conn)
     conn->wakeup[0] = '\0';
 }
 
-bool lite_note(void *state, struct rlk_call *call, enum rlk_news news,
+bool lite_tell(void *state, struct rlk_call *call, enum rlk_news news,
                const struct rlk_request *request, int64_t number)
 {
     return news == RLK_ENQUEUED && number != 0;

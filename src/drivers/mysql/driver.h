@@ -153,7 +153,7 @@ void my_forget_statements(struct conn *c);
 void my_end_leaving(struct conn *c, const struct rlk_call *call, bool committed);
 enum rlk_class my_enqueue(struct conn *c, struct rlk_call *call, struct rlk_query *q);
 enum rlk_class my_release(struct conn *c, struct rlk_call *call, struct rlk_query *q);
-bool my_note(void *conn, struct rlk_call *call, enum rlk_news news,
+bool my_tell(void *conn, struct rlk_call *call, enum rlk_news news,
              const struct rlk_request *request, int64_t number);
 enum rlk_class my_await(void *conn, struct rlk_call *call, const struct rlk_request *request,
                         int wake, enum rlk_wakeup *out);

@@ -210,7 +210,7 @@ enum rlk_class my_release(struct conn *c, struct rlk_call *call, struct rlk_quer
 }
 
 /* RLK_ENQUEUED: false if no session keeps a wake-up before this request. */
-bool my_note(void *conn, struct rlk_call *call, enum rlk_news news,
+bool my_tell(void *conn, struct rlk_call *call, enum rlk_news news,
              const struct rlk_request *request, int64_t number)
 {
     struct conn *c = conn;

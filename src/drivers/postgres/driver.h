@@ -99,7 +99,7 @@ enum rlk_class pg_frame(void *conn, struct rlk_call *call, enum rlk_frame what);
 /* wakeup.c */
 const char *pg_channel(struct conn *p);
 void pg_forget_wakeups(struct conn *p);
-bool pg_note(void *conn, struct rlk_call *call, enum rlk_news news,
+bool pg_tell(void *conn, struct rlk_call *call, enum rlk_news news,
              const struct rlk_request *request, int64_t number);
 enum rlk_class pg_await(void *conn, struct rlk_call *call, const struct rlk_request *request,
                         int wake, enum rlk_wakeup *out);

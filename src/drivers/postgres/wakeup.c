@@ -36,7 +36,7 @@ void pg_forget_wakeups(struct conn *p)
         take_notifications(p);
 }
 
-bool pg_note(void *conn, struct rlk_call *call, enum rlk_news news,
+bool pg_tell(void *conn, struct rlk_call *call, enum rlk_news news,
              const struct rlk_request *request, int64_t number)
 {
     struct conn *p = conn;

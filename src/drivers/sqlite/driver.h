@@ -74,7 +74,7 @@ void lite_folder_of(const char *path, char out[PATH_ROOM]);
 void lite_open_wakeup(struct conn *conn);
 void lite_close_wakeup(struct conn *conn);
 void lite_wake(struct conn *conn, const char *wakeup);
-bool lite_note(void *state, struct rlk_call *call, enum rlk_news news,
+bool lite_tell(void *state, struct rlk_call *call, enum rlk_news news,
                const struct rlk_request *request, int64_t number);
 enum rlk_class lite_await(void *state, struct rlk_call *call, const struct rlk_request *request,
                           int wake, enum rlk_wakeup *out);

@@ -120,7 +120,7 @@ void lite_wake(struct conn *conn, const char *wakeup)
         send_look(conn, wakeup);
 }
 
-bool lite_note(void *state, struct rlk_call *call, enum rlk_news news,
+bool lite_tell(void *state, struct rlk_call *call, enum rlk_news news,
                const struct rlk_request *request, int64_t number)
 {
     (void)state;
