@@ -141,7 +141,7 @@ rowlock_db *must_adopt(const struct raw *raw, void *session, const char *prefix)
 long long raw_sessions(const struct raw *raw, const char *url)
 {
     return db_int(raw, url,
-                  raw == &raw_postgres
+                  strcmp(raw->name, "postgres") == 0
                       ? "SELECT count(*) FROM pg_stat_activity WHERE client_port IS NOT NULL"
                       : "SELECT count(*) FROM information_schema.processlist "
                         "WHERE user NOT IN ('system user', 'event_scheduler')");
