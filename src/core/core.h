@@ -138,7 +138,7 @@ struct rlk_ask {
     enum rlk_where where;
     /* It ends then: nothing is sent and waited for later. 0: no such end. */
     int64_t not_after_us;
-    /* As in struct rlk_call. */
+    /* A pool may send it until then, also after the caller has given up (driver.h). */
     int64_t worth_until_us;
     /* How long to retry after lost races. 0: the time limit of a statement. */
     int64_t contention_us;

@@ -251,7 +251,7 @@ static void doubt_grant(rowlock_lock *lock)
 }
 
 /* The keeper stops first, so that no renewal begins after the release. We do not wait for one that
- * is in flight. worth_until_us is that of struct rlk_ask. */
+ * is in flight. worth_until_us: see struct rlk_ask. */
 static int release_grant(rowlock_lock *lock, int64_t worth_until_us)
 {
     rlk_entry_stop(lock);

@@ -36,8 +36,9 @@ static void is_heard(const struct contract *c, PGconn *conn, const char *about, 
         }
     }
     raw_run(c->raw, conn, "UNLISTEN \"the end\"");
-    tap_is_int(count, want, "%s", what);
-    tap_is_int(about_it, want, "and of nothing else");
+    tap_is_int(about_it, want, "%s", what);
+    if (!getenv("ROWLOCK_TEST_POOL")) /* whose waiters have one channel */
+        tap_is_int(count, want, "and of nothing else");
 }
 
 /* The application listens on the connection that we borrow: it goes on, and hears nothing of ours. */

@@ -1,4 +1,5 @@
--- Joins the queue: takes a ticket, or extends the lease of the ticket that this request has.
+-- Joins the queue: takes a ticket, or extends the lease of the ticket that this request has. See
+-- install/rowlock_enqueue.sql.
 --
 -- {name}  {permits}  {owner}  {request}  {lease}  {ticket}, 0: none yet  {host}  {pid}
 -- {program}  {note}  {wakeup} the channel to listen to, '': none
