@@ -110,8 +110,7 @@ static void renamed(const struct contract *c)
     db_exec(c->raw, c->url, "DROP SCHEMA IF EXISTS obj_live, obj_old CASCADE");
     db_exec(c->raw, c->url, "CREATE SCHEMA obj_live");
     rowlock_db_options options = *OPTIONS(db, .schema = "obj_live");
-    rowlock_db *live = NULL; /* in a pool it would remember which installation it was */
-    tap_is_int(rowlock_db_open(c->url, &options, &live, NULL), ROWLOCK_OK, "a plain handle");
+    rowlock_db *live = must_open_with(c->url, &options);
     is_result(live, rowlock_install(live), ROWLOCK_OK, "tables in a schema");
     db_exec(c->raw, c->url, "ALTER SCHEMA obj_live RENAME TO obj_old; CREATE SCHEMA obj_live");
     rowlock_db_close(live);

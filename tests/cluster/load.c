@@ -15,10 +15,10 @@
  *   load mark FOLDER WHAT  writes down that the script did something. WHAT has no blanks. Two have
  *                          a meaning: no renewal reaches the database between `cut` and `back`.
  *   load grants FOLDER     prints how many grants there are so far
- *   load judge FOLDER [--may-lose]
+ *   load judge FOLDER [--may-lose | SENTENCE]
  *                          prints "ok - SENTENCE" or "not ok - SENTENCE" for each sentence of
- *                          judge.c, and figures after "# ". --may-lose: after an asynchronous
- *                          failover, what is lost is counted, and is no fault.
+ *                          judge.c, and figures after "# ". This sentence may be broken, or all
+ *                          that an asynchronous failover may break: that is counted, and no fault.
  *
  *   LOAD_URLS              URLs, with blanks between them. Clients are shared out among them. One
  *                          URL may name several hosts. The scheme tells which database it is.
@@ -242,11 +242,11 @@ static void print_mark(void *context, const char *what, long long next_grant_ms)
     printf("# %s: next grant after %lld ms\n", what, next_grant_ms);
 }
 
-static void print_verdict(bool may_lose)
+static void print_verdict(const char *may)
 {
     static struct judgement j;
     judge(history_path("history"), (int)slow_ms(SLACK_MS), &j);
-    print_sentences(&j, cluster_sentences, may_lose);
+    print_sentences(&j, cluster_sentences, may);
     printf("# judged: %d grants, %d children, %d transfers, %d writes, %d waits in %d queues\n",
            j.grants, j.children, j.transfers, j.writes, j.waits, j.rounds);
     printf("# %d calls, %d of them errors; the longest took %lld ms\n", j.calls, j.errors,
@@ -276,7 +276,7 @@ int main(int argc, char **argv)
     else if (strcmp(what, "grants") == 0)
         printf("%d\n", history_count("GS"));
     else if (strcmp(what, "judge") == 0)
-        print_verdict(argc > 3 && strcmp(argv[3], "--may-lose") == 0);
+        print_verdict(argc > 3 ? argv[3] : "");
     else
         die("usage", "load install|run|mark|grants|judge, see load.c");
     return 0;

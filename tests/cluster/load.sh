@@ -8,9 +8,8 @@
 #     load_mark WHAT        writes into its history what the script does. Between `cut` and `back` no
 #                           renewal reaches the database
 #     load_goes_on WHAT [N] passes when N (100) more grants were made
-#     load_end WHAT [--may-lose]
-#                           ends it, and passes or fails for each sentence of the judge. Prints
-#                           figures
+#     load_end WHAT [--may-lose | SENTENCE]
+#                           ends it, and passes or fails for each sentence of the judge. Prints figures
 #     load_breaks WHAT SENTENCE
 #                           ends it, and passes when the judge finds this sentence broken
 #

@@ -56,8 +56,8 @@ struct judgement {
 /* slack_ms: a call may end so long after its deadline, because the machine is busy. */
 void judge(const char *path, int slack_ms, struct judgement *out);
 
-/* Prints "ok - SENTENCE" or "not ok - SENTENCE" for each, and the first fault after "# ". */
-void print_sentences(const struct judgement *j, const struct sentence *sentences, bool may_lose);
+/* Prints "ok - SENTENCE" or "not ok - SENTENCE", and the first fault. may: what is "ok" in any case. */
+void print_sentences(const struct judgement *j, const struct sentence *sentences, const char *may);
 
 /* The same as checks of tap.h, which begin with who. Returns the number of faults. */
 int tap_sentences(const struct judgement *j, const struct sentence *sentences, const char *who);

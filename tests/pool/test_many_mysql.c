@@ -84,8 +84,9 @@ static void grants(void)
                "the first of two requests for a name, and a new name beside old ones");
     tap_is_str(acquire("abCCCd", 'A'), "1 2 3=1 4=2 5 6=1",
                "holders are reported, also those of all permits");
-    tap_is_int(db_int(&raw_mysql, url, "SELECT sum(token) FROM rowlock_tokens"), 8,
-               "the token rows have the newest tokens");
+    tap_is_int(
+        db_int(&raw_mysql, url, "SELECT sum(token) FROM rowlock_tokens WHERE LENGTH(name) = 1"), 8,
+        "the token rows have the newest tokens");
     tap_is_str(numbers(release, "[\"61\",0,\"70\",2],[\"62\",0,\"70\",2]", 2), "1=1",
                "only the owner releases");
     begin("DELETE FROM rowlock_locks WHERE name = 'c' AND slot = 0");
@@ -142,6 +143,7 @@ static int run(const struct raw *raw, const char *of)
     grants();
     holders();
     waiters();
+    raw_run(raw, session, "DELETE FROM rowlock_locks");
     raw->close(other);
     raw->close(session);
     return tap_done();

@@ -324,7 +324,7 @@ static void print_verdict(void)
 {
     static struct judgement j;
     judge(history_path("history"), 0, &j);
-    print_sentences(&j, quorum_sentences, false);
+    print_sentences(&j, quorum_sentences, "");
     printf("# judged: %d grants, %d writes, %d refused, %d outages\n", j.grants, j.writes,
            j.refusals, j.outages);
 }
