@@ -610,7 +610,8 @@ ROWLOCK_API int64_t rowlock_lock_remaining_ms(const rowlock_lock *lock);
 ROWLOCK_API int64_t rowlock_lock_token(const rowlock_lock *lock);
 
 /* rowlock_lock_state returns HELD, JEOPARDY, LOST or NONE, by this machine's clock and by what the
- * keeper has heard. LOST is final for a grant: its keeper does not renew it any more.
+ * keeper has heard. A keeper does not renew a grant that is LOST. If rowlock_renew() or a re-entry
+ * says LAPSED, it is HELD again, and the keeper goes on. on_state is not called for that.
  * Example      examples/pipeline.c
  */
 ROWLOCK_API rowlock_state rowlock_lock_state(rowlock_lock *lock);

@@ -113,8 +113,7 @@ static void judge_privileges(struct checking *c, const struct rlk_facts *f)
         report(c, "privileges", f->may_lock ? "may take locks" : "may not take locks",
                f->may_lock ? ROWLOCK_FINE : ROWLOCK_BAD,
                "grant all that sql/*/install/grants.sql says; if a table or routine was dropped, "
-               "install "
-               "again");
+               "install again");
 }
 
 static void judge_facts(struct checking *c, const struct rlk_facts *f, bool several)

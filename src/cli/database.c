@@ -71,10 +71,13 @@ void check_urls(const struct cli *cli)
     const char *from = cli->url_words ? "ROWLOCK_URL" : "--url";
     int count = general.url_count;
     /* A script's variable was not set, most likely. A wrong database protects nothing. */
-    for (int i = 0; i < count && i < URLS_MOST; i++)
-        if (!*general.urls[i])
-            usage_error(cli, "%s is empty; give a URL, or leave it out for the embedded database",
-                        from);
+    for (int i = 0; i < count && i < URLS_MOST; i++) {
+        bool lasts = strcmp(general.urls[i], SCHEME ":memory:") != 0;
+        if (!*general.urls[i] || !lasts)
+            usage_error(cli, "%s is %s; give a URL, or leave it out for the embedded database",
+                        from,
+                        lasts ? "empty" : "a database in memory, which ends with the command");
+    }
     if (count > 1 && count != 3 && count != URLS_MOST)
         usage_error(cli, "%s: %d URLs; give 1, or 3 or %d for a lock over independent databases",
                     from, count, URLS_MOST);
@@ -173,8 +176,7 @@ static int open_url(struct cli *cli, char *url, const rowlock_db_options *option
     rowlock_error error = ROWLOCK_ERROR_INIT;
     rowlock_db_options copy = options ? *options : (rowlock_db_options)ROWLOCK_DB_OPTIONS_INIT;
     cli->url = url;
-    int result = try_until_there(cli, open_once, &copy, &error);
-    return report_error(result, &error);
+    return report_error(try_until_there(cli, open_once, &copy, &error), &error);
 }
 
 /* A command that does not need the file must not create it. Instead it gets an empty database in

@@ -35,8 +35,7 @@ static const struct meaning meanings[] = {
     {RLK_READONLY, ROWLOCK_EREADONLY, false, ""},
     {RLK_SCHEMA, ROWLOCK_ESCHEMA, false,
      "; run `rowlock install`, or `rowlock upgrade` if the tables are there; or have a DBA run "
-     "what "
-     "`rowlock install --print` prints"},
+     "what `rowlock install --print` prints"},
     {RLK_MISFIT, ROWLOCK_EUNCERTAIN, false, "; what was asked for may or may not have been done"},
     {RLK_DENIED, ROWLOCK_EDENIED, false, ""},
     {RLK_INVALID, ROWLOCK_EINVAL, false, ""},

@@ -98,10 +98,9 @@ static int need_grant(rowlock_lock *lock)
 void rlk_renew_begin(rowlock_lock *lock, struct rlk_renewal *r, int64_t ttl_us,
                      int64_t patient_until_us)
 {
-    r->held = rlk_held_of(lock);
+    *r = (struct rlk_renewal){.held = rlk_held_of(lock), .ttl_us = ttl_us};
     r->ask = (struct rlk_ask){.patient_until_us = patient_until_us, .retryable_if_lost = true};
     rlk_step_renew(&r->ask, &r->held, ttl_us, &r->answer);
-    r->ttl_us = ttl_us;
     r->serial = rlk_entry_renewing(lock, ttl_us);
 }
 

@@ -24,7 +24,8 @@ static int enter_tx(rowlock_lock *lock, rowlock_db *tx, const char *verb)
                         "the rowlock_db of the lock is closed, of another process, or acquiring");
     if (!tx->adopted && !tx->tx)
         return rlk_fail(tx, ROWLOCK_EMISUSE,
-                        "this call is a part of your own transaction: adopt its connection");
+                        "this call is a part of your own transaction: call it in rowlock_retry(), "
+                        "or adopt its connection");
     const struct rlk_port *port = lock->db->port;
     if (port && port->no_guard)
         return rlk_fail(tx, ROWLOCK_EUNSUPPORTED, "%s", port->no_guard);

@@ -125,8 +125,7 @@ static int read_position(struct walk *w, const rowlock_value *cell)
     rlk_copy_text(theirs, sizeof theirs, cell->text, end ? (size_t)(end - cell->text) : 0);
     return rlk_fail(w->db, ROWLOCK_EINVAL,
                     "the checkpoint of the walk '%s' belongs to another table or key, %s instead "
-                    "of %s; use another "
-                    "name, or restart",
+                    "of %s; use another name, or restart",
                     w->name, theirs, ours);
 }
 

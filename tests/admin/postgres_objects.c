@@ -166,8 +166,7 @@ void contract_postgres_objects(const struct contract *c)
     reuse_of_room(c);
     char *url = fresh_tables(c, "obj_");
     db_exec(c->raw, c->url,
-            "DO $$ BEGIN CREATE ROLE " ROLE "; EXCEPTION WHEN duplicate_object THEN "
-            "NULL; END $$");
+            "DO $$ BEGIN CREATE ROLE " ROLE "; EXCEPTION WHEN duplicate_object THEN NULL; END $$");
     rowlock_db *db = must_open(url);
     for (int i = 0; i < COUNT(traps); i++)
         is_trapped(c, db, i);

@@ -235,8 +235,7 @@ void explain_handoffs(const struct site *site)
         " return of the next\n    acquire, below 0 if that came first; trips: the median in"
         " round trips; whole: from the call of release;\n    statements: the server's count"
         " for each handoff, of all that those in the line send. PostgreSQL counts\n    "
-        "transactions:"
-        " one more in each session that listens, for each notification.\n");
+        "transactions: one more in each session that listens, for each notification.\n");
 }
 
 void bench_handoff(const struct site *site, const char *key, int longest, double seconds)

@@ -241,6 +241,9 @@ embedded() {
     exits "and wins over ROWLOCK_URL" 0 list --url "sqlite:$TMPDIR/other.db"
     ROWLOCK_URL="nosuch:thing" exits "an unknown kind of database is refused" 64 list
     ROWLOCK_URL="sqlite:" exits "so is a URL without a path" 64 list
+    errs "and a database that ends with the command" 64 "in memory" --url sqlite::memory: install
+    rl --url "sqlite:$TMPDIR/other.db.not" run x true
+    is "that there are no tables is said once" "$(grep -c . <<<"$err")" 1
 }
 
 options_and_jobs() {

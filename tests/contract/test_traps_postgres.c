@@ -169,8 +169,7 @@ static const char VALUES[] =
 static const char ROWS[] =
     "INSERT INTO rowlock_tokens (name, token, granted, permits) VALUES ('x', 1, 1, 0); "
     "INSERT INTO rowlock_locks (name, slot, permits, owner, token, request, acquired, expires, "
-    "ttl, "
-    "host, pid, program, note) VALUES ('x', 1, 1, 'x', 1, 1, 1, 1, 1, '', 1, '', ''); "
+    "ttl, host, pid, program, note) VALUES ('x', 1, 1, 'x', 1, 1, 1, 1, 1, '', 1, '', ''); "
     "INSERT INTO rowlock_waiters (name, ticket, request, permits, owner, since, expires, wakeup) "
     "VALUES ('x', 1, 1, 1, 'x', 1, 9000000000000000, 'x')";
 

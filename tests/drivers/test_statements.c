@@ -54,8 +54,7 @@ static bool is_without(const char *dialect, int step)
         " listen:ms look:pm still_held:p still_held_many:ps sweep:m sweep_quiet:m"
         " sweep_end:pm sweep_keys:ps once_prove:ms row_lock:pm rows_update:s rows_insert:s"
         " rows_remove:s rows_find:s routines:ps events:ps may_remake:ps remake:s"
-        " renew_usual:ps renew_all_usual:ps blockers:s upgrade:pms rows_read:s"
-        " rows_marked:ps";
+        " renew_usual:ps renew_all_usual:ps blockers:s upgrade:pms rows_read:s rows_marked:ps";
     char key[60];
     snprintf(key, sizeof key, " %s:", rlk_steps[step].name);
     const char *found = strstr(without, key);

@@ -162,8 +162,7 @@ static void has_number(const struct desk *d, int64_t want, const char *what)
 static void stand(const struct desk *d, int rows, int sum, const char *what)
 {
     tap_is_int(db_int(d->c->raw, d->c->url,
-                      "SELECT count(*) * 1000 + coalesce(sum(id), 0) "
-                      "FROM query_rules"),
+                      "SELECT count(*) * 1000 + coalesce(sum(id), 0) FROM query_rules"),
                rows * 1000 + sum, "%s: %s", d->whose, what);
 }
 

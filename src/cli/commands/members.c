@@ -119,8 +119,7 @@ int run_for_members(struct cli *cli)
     int fine = 0, status, worst = EXIT_FINE;
     check_urls(cli);
     if (cli->command->across == ONE_DATABASE)
-        usage_error(cli, "several URLs: it works on one database; give the --url of one "
-                         "member");
+        usage_error(cli, "several URLs: it works on one database; give the --url of one member");
     while (cli->member < general.url_count && worst != EXIT_USAGE) {
         general.speaks_for = ++cli->member;
         status = cli->command->run(cli);

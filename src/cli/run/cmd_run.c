@@ -89,7 +89,8 @@ static bool get(struct cli *cli, int *status)
     int result = ROWLOCK_OK;
     if (get_locks(cli, &result, status))
         return true;
-    if (result != ROWLOCK_ESCHEMA || *status != status_of(result))
+    if (result != ROWLOCK_ESCHEMA || *status != status_of(result) ||
+        !strstr(rowlock_db_error(cli->db)->text, "another installation"))
         return false;
     tell(cli, "the tables may have changed; starting again");
     disconnect_database(cli);

@@ -154,9 +154,7 @@ static enum rlk_class classify_query(unsigned code, bool sent)
     if (constraint_of(code) != ROWLOCK_CONSTRAINT_NONE)
         return RLK_VIOLATION;
     /* A plain statement is rolled back then. A procedure may not be. */
-    if (is_ended_early(code))
-        return RLK_CONTENTION;
-    return classify(code, sent);
+    return is_ended_early(code) ? RLK_CONTENTION : classify(code, sent);
 }
 
 /* A deadlock ends the caller's transaction. A lock timeout ends only the statement, unless

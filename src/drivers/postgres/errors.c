@@ -100,8 +100,11 @@ enum rlk_class pg_fail_result(struct conn *p, struct rlk_call *call, const PGres
         state && (begins(state, "23503") || begins(state, "23505") || begins(state, "23P01"));
     if (state && text && begins(state, "25006"))
         return pg_fail_read_only(p, call, text);
-    if (text && detail && names_key) {
-        snprintf(both, sizeof both, "%s: %s", text, detail);
+    const char *more = names_key                         ? detail
+                       : state && begins(state, "3F000") ? "create it first"
+                                                         : NULL;
+    if (text && more) {
+        snprintf(both, sizeof both, "%s: %s", text, more);
         text = both;
     }
     rlk_diag_set(call, 0, state, text ? text : PQresultErrorMessage(result));
