@@ -75,8 +75,7 @@ void check_urls(const struct cli *cli)
         bool lasts = strcmp(general.urls[i], SCHEME ":memory:") != 0;
         if (!*general.urls[i] || !lasts)
             usage_error(cli, "%s is %s; give a URL, or leave it out for the embedded database",
-                        from,
-                        lasts ? "empty" : "a database in memory, which ends with the command");
+                        from, lasts ? "empty" : "in memory, and ends with the command");
     }
     if (count > 1 && count != 3 && count != URLS_MOST)
         usage_error(cli, "%s: %d URLs; give 1, or 3 or %d for a lock over independent databases",

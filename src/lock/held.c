@@ -99,7 +99,8 @@ void rlk_renew_begin(rowlock_lock *lock, struct rlk_renewal *r, int64_t ttl_us,
                      int64_t patient_until_us)
 {
     *r = (struct rlk_renewal){.held = rlk_held_of(lock), .ttl_us = ttl_us};
-    r->ask = (struct rlk_ask){.patient_until_us = patient_until_us, .retryable_if_lost = true};
+    r->ask.patient_until_us = patient_until_us;
+    r->ask.retryable_if_lost = true;
     rlk_step_renew(&r->ask, &r->held, ttl_us, &r->answer);
     r->serial = rlk_entry_renewing(lock, ttl_us);
 }

@@ -19,12 +19,11 @@ static void is_heard(const struct contract *c, PGconn *conn, const char *about, 
 {
     struct pollfd fd = {.fd = PQsocket(conn), .events = POLLIN};
     int count = 0, about_it = 0;
-    bool end = false;
     if (c->pooled)
         return;
     raw_run(c->raw, conn, "LISTEN \"the end\"");
     db_exec(c->raw, c->url, "NOTIFY \"the end\"");
-    while (!end) {
+    for (bool end = false; !end;) {
         PGnotify *notify = PQnotifies(conn);
         if (notify) {
             end = strcmp(notify->relname, "the end") == 0;

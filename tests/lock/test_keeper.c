@@ -203,7 +203,10 @@ static const struct story_row failures[] = {
     {"what remains is not to be used", remaining_ms, 0},
     {"it is final, though the server is back", told_after_all, JEOPARDY_THEN_LOSS,
      ANSWERS(ALWAYS_DONE(RENEW_ALL)), "", .after_ms = 10},
-    {"LOST it stays", its_state, ROWLOCK_STATE_LOST},
+    {"LOST it stays until its holder renews", its_state, ROWLOCK_STATE_LOST},
+    {"too late", renews, ROWLOCK_LAPSED, ANSWERS(SAYS(RENEW, .lapsed_us = 5)), .with = TTL_MS},
+    {"then its keeper goes on", renewed_soon, true, .with = 1, .after_ms = THIRD_MS},
+    {"which is not told", told_after_all, JEOPARDY_THEN_LOSS},
     {"the row stood until its release", releases, ROWLOCK_OK},
     /* The keeper's connection is lost, and at first there is no other. */
     {.begin = keeping},

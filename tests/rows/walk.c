@@ -530,8 +530,7 @@ static int walk_to_death(void *argument)
     tour.hook = interfere;
     tour.die_at = death->at ? death->at : death->late_at;
     tour.die_late = death->late_at > 0;
-    int result = go(&tour);
-    return result == ROWLOCK_OK ? 0 : 1;
+    return go(&tour) == ROWLOCK_OK ? 0 : 1;
 }
 
 static void ends_well(const struct contract *c, int resumed)
