@@ -10,7 +10,7 @@
 #   fuzz      what `make fuzz` also needs
 #   peers     what `make bench-peers` also needs. Debian starts Redis, memcached and etcd as services
 #             when it installs them. The benchmark does not use these: stop them before you measure.
-#   model     what `make model` needs
+#   model     what `make model` needs; states: what `make simulate-states` needs
 #   deb       what `make deb` needs: build-essential and the Build-Depends of debian/control
 #   check-reproducible, check-deb, check-abidiff: what these targets of make also need
 #
@@ -32,6 +32,7 @@ lint_needs=(clang-tidy=clang-tidy clang-format=clang-format cppcheck=cppcheck
     shellcheck=shellcheck man=man-db)
 valgrind_needs=(valgrind=valgrind libc6-dbg)
 fuzz_needs=(clang=clang libclang-rt-14-dev)
+states_needs=(make=make gcc=gcc clang=clang libclang-rt-14-dev llvm-cov=llvm libsqlite3-dev)
 peers_needs=(redis-server=redis-server libhiredis-dev etcd=etcd-server zookeeper libzookeeper-mt-dev
     memcached=memcached libmemcached-dev libcurl4-openssl-dev)
 model_needs=(make=make gcc=gcc libc6-dev spin=spin)

@@ -241,11 +241,6 @@ static void folds_many(const struct contract *c, rowlock_db *db)
                "the floor does not sink");
 }
 
-static int rounds(void)
-{
-    return is_long_run() ? 300 : 60;
-}
-
 /* The only counter becomes idle at any moment of a sweep, also between two of its statements. */
 static void folds_at_once(const struct contract *c, rowlock_db *db)
 {
@@ -253,7 +248,7 @@ static void folds_at_once(const struct contract *c, rowlock_db *db)
     int64_t last = 0;
     int wrong = 0, lower = 0;
     db_exec(c->raw, c->url, "DELETE FROM %stokens", PREFIX);
-    for (int i = rounds(); i > 0; i--) {
+    for (int i = env_is_set("ROWLOCK_TEST_LONG") ? 300 : 60; i > 0; i--) {
         rowlock_sweep_report report = ROWLOCK_SWEEP_REPORT_INIT;
         wrong += try_lock(lock, 30000) != ROWLOCK_OK;
         lower += rowlock_lock_token(lock) <= last;
@@ -273,7 +268,7 @@ static void folds_beside(const char *url, rowlock_db *db)
     struct sweeper sweeper = {.db = other};
     int wrong = 0;
     struct helper *helper = helper_start(sweep_in_thread, &sweeper);
-    for (int i = rounds(); i > 0; i--) {
+    for (int i = env_is_set("ROWLOCK_TEST_LONG") ? 300 : 60; i > 0; i--) {
         int64_t token = 0, when = 0;
         wrong += wait_lock(lock, 30000, ROWLOCK_FOREVER) != ROWLOCK_OK;
         wrong += rowlock_last_grant(db, "beside", &token, &when) != ROWLOCK_OK;

@@ -41,15 +41,10 @@ static bool is_among(const char *const *names, const char *name)
     return *names != NULL;
 }
 
-static bool is_set(const char *variable)
+bool env_is_set(const char *variable)
 {
     const char *value = getenv(variable);
     return value && *value && strcmp(value, "0") != 0;
-}
-
-bool is_long_run(void)
-{
-    return is_set("ROWLOCK_TEST_LONG");
 }
 
 int rows_of(const struct contract *c, const char *name)
@@ -269,7 +264,7 @@ int contract_run(const struct contract *contract)
         c.pooled = c.raw->pooled(session);
     }
     const char *only = getenv("ROWLOCK_TEST_SUBJECT");
-    bool all = only || !is_set("ROWLOCK_TEST_POOL") || is_long_run();
+    bool all = only || !env_is_set("ROWLOCK_TEST_POOL") || env_is_set("ROWLOCK_TEST_LONG");
     must_install(c.url);
     for (size_t i = 0; i < COUNT(subjects); i++) {
         if (only ? strcmp(only, subjects[i].name) != 0

@@ -98,8 +98,8 @@ void contract_mysql_charsets(const struct contract *c);
 void contract_postgres_first(const struct contract *c);
 void contract_postgres_objects(const struct contract *c);
 
-/* ROWLOCK_TEST_LONG=1, in check-more: what takes long is done in full. */
-bool is_long_run(void);
+/* An environment variable. ROWLOCK_TEST_LONG=1, in check-more: what takes long is done in full. */
+bool env_is_set(const char *variable);
 /* How many rows rowlock_locks has for a name. */
 int rows_of(const struct contract *c, const char *name);
 /* A check of it. It waits for the last member of a quorum. */

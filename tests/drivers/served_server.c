@@ -144,11 +144,11 @@ static void test_crash(void)
     tap_is_int(table_count(), 0, "nothing is left behind");
 }
 
-static int restart(void *unused)
+static int control_soon(void *action)
 {
-    /* Time: the renewal mostly finds no server by then. One that begins later is done as well. */
+    /* Time: the renewal mostly waits by then. One that begins later is done as well. */
     sleep_ms(300);
-    control("start");
+    control(action);
     return 0;
 }
 
@@ -158,7 +158,7 @@ static void test_restart_while_asking(void)
     OWNED(lock) rowlock_lock *lock = must_lock(db, "patient");
     tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_OK, "one is held");
     control("crash");
-    struct helper *helper = helper_start(restart, NULL);
+    struct helper *helper = helper_start(control_soon, "start");
     is_result(db, rowlock_renew(lock, 0), ROWLOCK_OK,
               "a renewal goes on trying until the server is back");
     helper_join(helper);
@@ -331,21 +331,13 @@ static void test_freeze(void)
     tap_is_int(table_count(), 0, "nothing is left behind");
 }
 
-static int thaw_soon(void *unused)
-{
-    /* Time: the renewal mostly waits by then. One that begins later is done as well. */
-    sleep_ms(300);
-    control("thaw");
-    return 0;
-}
-
 static void test_short_freeze(void)
 {
     OWNED(db) rowlock_db *db = open_patiently();
     OWNED(lock) rowlock_lock *lock = must_lock(db, "held");
     tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_OK, "one is held");
     control("freeze");
-    struct helper *helper = helper_start(thaw_soon, NULL);
+    struct helper *helper = helper_start(control_soon, "thaw");
     tap_is_int(rowlock_renew(lock, 0), ROWLOCK_OK,
                "a hiccup shorter than the deadline is no failure");
     helper_join(helper);

@@ -14,18 +14,8 @@ case $name in
 esac
 [ -f "$dir/argv" ] || fail "no private server $name here"
 
-# PostgreSQL does not start while a process with the number of the old server is there, even a zombie.
-crash() {
-    local pid end=$((SECONDS + 20))
-    pid=$(cat "$dir/pid")
-    server_crash "$dir"
-    while [ -e "/proc/$pid" ] && [ "$SECONDS" -lt "$end" ]; do
-        sleep 0.02
-    done
-}
-
 case ${2:-} in
-    crash) crash ;;
+    crash) server_crash "$dir" ;;
     start) server_start "$(kind_of "$name")" "$dir" ;;
     *) fail "crash or start?" ;;
 esac

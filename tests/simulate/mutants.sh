@@ -2,23 +2,21 @@
 # Plants each fault of tests/simulate/mutants in a copy of the source, and runs the simulation until
 # it finds the fault. `make simulate-mutants` calls it.
 #
-# usage: tests/simulate/mutants.sh [WORD]   only the faults with WORD in their names
+# usage: tests/simulate/mutants.sh PROGRAM [WORD]   only the faults with WORD in their names
 #   MUTANT_SECONDS   how long each is looked for (120), on all processors
 # Prints each fault with its world, the seed and the seconds of the first failure. The status is 1
 # if one was not found.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
-limit=${MUTANT_SECONDS:-120} processors=$(getconf _NPROCESSORS_ONLN)
-here=$PWD
+program=$1 limit=${MUTANT_SECONDS:-120} processors=$(getconf _NPROCESSORS_ONLN)
+here=$PWD bad=0
 copy=$(mktemp -d) || exit 1
 trap 'rm -rf "$copy"' EXIT
 chmod 711 "$copy"
 # The objects come along, so that only what changes is built.
 cp -a Makefile include src sql tools tests docs examples bindings packaging debian CHANGELOG.md "$copy" 2>/dev/null
 mkdir -p "$copy/build" "$copy/files"
-for folder in build/[0-9]*/; do
-    [ ! -e "$folder/tests/simulate/simulate" ] || cp -a "$folder" "$copy/build/"
-done
+cp -a "${program%/tests/*}" "$copy/build/"
 cd "$copy" || exit 1
 unset MAKEFLAGS MFLAGS MAKELEVEL
 
@@ -36,12 +34,10 @@ run() {
 build() { make -s simulate-program >build.log 2>&1; }
 
 build || { cat build.log; exit 1; }
-program=$(echo build/*/tests/simulate/simulate)
 
-bad=0
 while IFS='|' read -r name world file command; do
     name=$(xargs <<<"$name") world=$(xargs <<<"$world") file=$(xargs <<<"$file") command=${command# }
-    case $name in '#'* | '') continue ;; *"${1:-}"*) ;; *) continue ;; esac
+    case $name in '#'* | '') continue ;; *"${2:-}"*) ;; *) continue ;; esac
     sed -i "$command" "$file"
     message=
     if cmp -s "$file" "$here/$file"; then

@@ -301,14 +301,14 @@ static int64_t ask_number(sqlite3 *db, char *sql)
 
 enum { UNFAIR = TICKET + 1, ORDER_LOOKS = 8 };
 
-/* A parameter of ACQUIRE. Values are in the order in which the text has them. */
+/* A parameter of a step. Values are in the order in which the text has them. */
 static const rowlock_value *parameter(const struct request *r, int index)
 {
-    const struct rlk_order *order = &texts.order[RLK_STEP_ACQUIRE];
+    const struct rlk_order *order = &texts.order[r->query->step];
     for (size_t i = 0; i < order->count; i++)
         if (order->from[i] == index)
             return &r->query->values[i];
-    violation("acquire has no parameter %d", index);
+    violation("%s has no parameter %d", rlk_steps[r->query->step].name, index);
 }
 
 /* How many waiters are before a request that is fair and has no grant. Not each is looked at. */
@@ -373,10 +373,38 @@ static enum rlk_class carry_out(const struct request *r, struct rlk_call *call)
 
 struct late {
     struct request request;
+    /* The newest token of the lock when it was sent. */
+    int64_t newest;
     struct rlk_query query;
     struct rlk_call call;
     struct rlk_copies in;
 };
+
+static bool removes(const struct request *r)
+{
+    return r->query && (r->query->step == RLK_STEP_RETRACT || r->query->step == RLK_STEP_RELEASE);
+}
+
+/* Of the lock of such a request. what: a count or so of the columns of a table. */
+static int64_t ask_lock(const struct request *r, const char *what, int64_t above)
+{
+    return ask_number(r->session->lite->db,
+                      sqlite3_mprintf("SELECT %s WHERE name = %Q AND token > %lld", what,
+                                      parameter(r, NAME)->text, above));
+}
+
+/* What removes the row of a grant removes none that was made since it was sent. */
+static enum rlk_class carry_out_late(struct late *late)
+{
+    static const char rows[] = "count(*) FROM rowlock_locks";
+    const struct request *r = &late->request;
+    int64_t before = removes(r) ? ask_lock(r, rows, late->newest) : 0;
+    enum rlk_class class = carry_out(r, &late->call);
+    if (before > 0 && class == RLK_DONE && ask_lock(r, rows, late->newest) < before)
+        violation("a %s that came late has removed a grant that was made since it was sent",
+                  rlk_steps[r->query->step].name);
+    return class;
+}
 
 static void arrive_late(void *context)
 {
@@ -388,7 +416,7 @@ static void arrive_late(void *context)
         return;
     }
     if (!s->dead) {
-        enum rlk_class class = carry_out(&late->request, &late->call);
+        enum rlk_class class = carry_out_late(late);
         tell(-1 - s->server, "does what came late", late->call.text, s->number, class);
     }
     rlk_copies_clear(&late->in);
@@ -407,6 +435,10 @@ static void send_late(const struct request *r, const struct rlk_call *call, int6
     struct late *late = calloc(1, sizeof *late);
     late->request = *r;
     late->call = *call;
+    if (removes(r))
+        late->newest = ask_lock(r, "max(token) FROM rowlock_tokens", 0);
+    if (late->newest == LOCKED)
+        late->newest = INT64_MAX;
     if (r->query) {
         late->query = *r->query;
         late->request.query = &late->query;
