@@ -75,7 +75,7 @@ static void missing(const struct contract *c)
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "then the same handle works");
     /* Dropped while a handle is in use: it says so instead of going mad. */
     OWNED(lock) rowlock_lock *dropped = must_lock(db, "dropped");
-    drop_tables(c, "missing_", NULL);
+    drop_tables(c, "missing_");
     speaks_of_install(db, try_lock(dropped, TTL_MS), "acquire after they were dropped");
 }
 
@@ -145,7 +145,7 @@ static void foreign_tables(const struct contract *c)
     tap_is_int(installs(url), ROWLOCK_ESCHEMA, "also by install");
     tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM foreign_meta WHERE colour = 'blue'"), 1,
                "which leaves them as they are");
-    drop_tables(c, "foreign_", NULL);
+    drop_tables(c, "foreign_");
     must_install(url);
     db_exec(c->raw, c->url, "DROP TABLE foreign_locks");
     db_exec(c->raw, c->url, "CREATE TABLE foreign_locks (door INTEGER, colour CHAR(9))");

@@ -164,7 +164,7 @@ static void reuse_of_room(const struct contract *c)
 void contract_postgres_objects(const struct contract *c)
 {
     reuse_of_room(c);
-    char *url = fresh_tables(c, "obj_");
+    OWNED(text) char *url = fresh_tables(c, "obj_");
     db_exec(c->raw, c->url,
             "DO $$ BEGIN CREATE ROLE " ROLE "; EXCEPTION WHEN duplicate_object THEN NULL; END $$");
     rowlock_db *db = must_open(url);
@@ -172,7 +172,7 @@ void contract_postgres_objects(const struct contract *c)
         is_trapped(c, db, i);
     rowlock_db_close(db);
     foreign_installation(c, url);
-    drop_tables(c, "obj_", url);
+    drop_tables(c, "obj_");
     renamed(c);
     open_schema(c);
     db_exec(c->raw, c->url, "DROP ROLE " ROLE);

@@ -311,7 +311,7 @@ static bool is_held_up(const struct contract *c)
 static void granted_meanwhile(const struct contract *c, const char *url)
 {
     OWNED(session) void *session = c->raw->open(c->url), *gate = c->raw->open(c->url);
-    OWNED(db) rowlock_db *db = adopt_with(c, session, PREFIX), *other = must_open(url);
+    OWNED(db) rowlock_db *db = must_adopt(c->raw, session, PREFIX), *other = must_open(url);
     OWNED(lock) rowlock_lock *lock = must_lock(db, "granted meanwhile");
     struct sweeper sweeper = {.db = other, .stop = true};
     db_exec(c->raw, c->url, "DELETE FROM %stokens", PREFIX);
@@ -355,7 +355,7 @@ void contract_sweep(const struct contract *c)
         if (!c->has_server)
             continue;
         OWNED(session) void *session = c->raw->open(c->url);
-        OWNED(db) rowlock_db *adopted = adopt_with(c, session, PREFIX);
+        OWNED(db) rowlock_db *adopted = must_adopt(c->raw, session, PREFIX);
         passes_over(c, db, reports);
         passes_over(c, adopted, reports);
     }

@@ -132,12 +132,12 @@ void ask_any(const struct contract *c, void *session, const char *const *sql, ch
 static void drop_if_there(const struct contract *c, void *session, const char *what,
                           const char *prefix, const char *name)
 {
-    char sql[200], ignored[200];
-    snprintf(sql, sizeof sql, "DROP %s IF EXISTS %s%s", what, prefix, name);
-    c->raw->run(session, sql, ignored, sizeof ignored);
+    char ignored[200];
+    c->raw->run(session, textf("DROP %s IF EXISTS %s%s", what, prefix, name), ignored,
+                sizeof ignored);
 }
 
-static void drop_all(const struct contract *c, const char *prefix)
+void drop_tables(const struct contract *c, const char *prefix)
 {
     static const char *const tables[] = {"locks", "waiters", "tokens",  "fences",
                                          "once",  "walks",   "members", "meta"};
@@ -153,19 +153,16 @@ static void drop_all(const struct contract *c, const char *prefix)
         drop_if_there(c, session, routine, prefix, routines[i]);
 }
 
-/* Those that the subject has not dropped itself. */
 static char prefixes[20][40];
 static int prefix_count;
 
 char *no_tables(const struct contract *c, const char *prefix)
 {
-    char parameter[100];
-    drop_all(c, prefix);
+    drop_tables(c, prefix);
     if (prefix_count == COUNT(prefixes))
         abort();
     snprintf(prefixes[prefix_count++], sizeof prefixes[0], "%s", prefix);
-    snprintf(parameter, sizeof parameter, "rowlock_prefix=%s", prefix);
-    return url_with(c->url, parameter);
+    return url_with(c->url, textf("rowlock_prefix=%s", prefix));
 }
 
 char *fresh_tables(const struct contract *c, const char *prefix)
@@ -175,40 +172,29 @@ char *fresh_tables(const struct contract *c, const char *prefix)
     return url;
 }
 
-void drop_tables(const struct contract *c, const char *prefix, char *url)
-{
-    prefix_count -= prefix_count > 0 && strcmp(prefixes[prefix_count - 1], prefix) == 0;
-    drop_all(c, prefix);
-    free(url);
-}
-
 static void end_subject(const struct contract *c)
 {
     while (prefix_count > 0)
-        drop_all(c, prefixes[--prefix_count]);
+        drop_tables(c, prefixes[--prefix_count]);
     drop_site_tables(c);
 }
 
 const char *numbered(const struct contract *c, const char *before)
 {
-    static char sql[100];
-    snprintf(sql, sizeof sql, is_sqlite(c) ? "'%s' || i" : "CONCAT('%s', i)", before);
-    return sql;
+    return textf(is_sqlite(c) ? "'%s' || i" : "CONCAT('%s', i)", before);
 }
 
 void refuse_rows(const struct contract *c, const char *prefix, const char *table, const char *does)
 {
-    char body[200];
+    const char *body = "SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'not here'";
+    if (is_sqlite(c))
+        body = textf("BEGIN SELECT RAISE(%s, 'not here'); END", does);
     if (is_postgres(c)) {
         db_exec(c->raw, c->url,
                 "CREATE FUNCTION %srefuse() RETURNS trigger LANGUAGE plpgsql AS "
                 "$$ BEGIN RAISE EXCEPTION 'not here'; END $$",
                 prefix);
-        snprintf(body, sizeof body, "EXECUTE FUNCTION %srefuse()", prefix);
-    } else if (is_mysql(c)) {
-        snprintf(body, sizeof body, "SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'not here'");
-    } else {
-        snprintf(body, sizeof body, "BEGIN SELECT RAISE(%s, 'not here'); END", does);
+        body = textf("EXECUTE FUNCTION %srefuse()", prefix);
     }
     db_exec(c->raw, c->url, "CREATE TRIGGER %srefuses BEFORE INSERT ON %s%s FOR EACH ROW %s",
             prefix, prefix, table, body);

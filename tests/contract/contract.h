@@ -125,11 +125,11 @@ void ask_any(const struct contract *c, void *session, const char *const *sql, ch
              size_t cap);
 
 /* A URL with this prefix: its tables are not there, or new. The end of the subject removes them, or
- * drop_tables(), which frees the URL. */
+ * drop_tables(). */
 char *no_tables(const struct contract *c, const char *prefix);
 char *fresh_tables(const struct contract *c, const char *prefix);
-void drop_tables(const struct contract *c, const char *prefix, char *url);
-/* SQL: the numbers i from 0 to 9999. numbered: the text before each number; valid until the next call. */
+void drop_tables(const struct contract *c, const char *prefix);
+/* SQL: the numbers i from 0 to 9999. numbered: the text before each number; valid like that of textf(). */
 #define DIGITS_(name)                                                                            \
     "(SELECT 0 AS d UNION SELECT 1 UNION SELECT 2 UNION SELECT 3 UNION SELECT 4 UNION SELECT 5 " \
     "UNION SELECT 6 UNION SELECT 7 UNION SELECT 8 UNION SELECT 9) " name

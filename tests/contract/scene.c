@@ -22,11 +22,6 @@ int64_t patience_ms(const struct contract *c)
     return slowdown() > 1 ? 2000 : c->has_server ? 500 : 250;
 }
 
-rowlock_db *adopt_with(const struct contract *c, void *session, const char *prefix)
-{
-    return must_adopt(c->raw, session, prefix);
-}
-
 rowlock_db *open_impatient(const struct contract *c, const char *url)
 {
     return must_open_with(url, OPTIONS(db, .statement_timeout_ms = patience_ms(c)));
@@ -39,7 +34,7 @@ struct scene scene_open(const struct contract *c, const char *isolation, const c
     db_exec(c->raw, c->url, "DELETE FROM tx_data");
     struct scene s = {.c = c, .isolation = isolation, .name = name};
     s.session = c->raw->open(c->url);
-    s.tx = adopt_with(c, s.session, NULL);
+    s.tx = must_adopt(c->raw, s.session, NULL);
     s.own = shared ? s.tx : must_open(c->url);
     /* A try that waits, though it must not, lasts longer than AT_ONCE_MS on a server. */
     s.rival = c->has_server ? must_open_with(c->url, OPTIONS(db, .statement_timeout_ms = 120000))

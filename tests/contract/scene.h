@@ -66,7 +66,6 @@ int64_t scene_held_too_long(const struct scene *s);
 void scene_rival_tries(const struct scene *s, int want, const char *what);
 void scene_taken_over(const struct scene *s, int64_t token);
 
-rowlock_db *adopt_with(const struct contract *c, void *session, const char *prefix);
 /* a connection with a short statement deadline, of patience_ms */
 rowlock_db *open_impatient(const struct contract *c, const char *url);
 int64_t patience_ms(const struct contract *c);

@@ -15,7 +15,7 @@ struct site site_open(const struct contract *c)
 struct site site_adopt(const struct contract *c)
 {
     struct site s = {.c = c, .session = c->raw->open(c->url), .look = c->raw->open(c->url)};
-    s.db = adopt_with(c, s.session, NULL);
+    s.db = must_adopt(c->raw, s.session, NULL);
     return s;
 }
 
@@ -44,12 +44,11 @@ static int made_count;
 
 void drop_site_tables(const struct contract *c)
 {
-    char sql[60], ignored[200];
+    char ignored[200];
     OWNED(session) void *session = made_count > 0 ? c->raw->open(c->url) : NULL;
-    while (made_count > 0) {
-        snprintf(sql, sizeof sql, "DROP TABLE IF EXISTS %s", made[--made_count]);
-        c->raw->run(session, sql, ignored, sizeof ignored);
-    }
+    while (made_count > 0)
+        c->raw->run(session, textf("DROP TABLE IF EXISTS %s", made[--made_count]), ignored,
+                    sizeof ignored);
 }
 
 void site_table(const struct site *s, const char *name, const char *columns)

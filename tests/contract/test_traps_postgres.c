@@ -314,7 +314,7 @@ static void temporary(const struct contract *c)
     for (int i = 0; i < COUNT(names); i++)
         raw_run(c->raw, session, "CREATE TEMPORARY TABLE rowlock_%s (trap int)", names[i]);
     raw_run(c->raw, session, "CREATE TEMPORARY TABLE pg_class (trap int)");
-    OWNED(db) rowlock_db *db = adopt_with(c, session, NULL);
+    OWNED(db) rowlock_db *db = must_adopt(c->raw, session, NULL);
     OWNED(lock) rowlock_lock *lock = must_lock(db, "temporary");
     rowlock_verdict worst = ROWLOCK_FINE;
     is_result(db, rowlock_install(db), ROWLOCK_OK, "temporary tables: install");

@@ -163,7 +163,7 @@ static void raised_above_guards(const struct contract *c, const char *url)
 {
     OWNED(scene)
     struct scene s = scene_open(c, scene_isolations(c)[0], "tx raise", false);
-    OWNED(db) rowlock_db *tx = adopt_with(c, s.session, RAISED), *db = must_open(url);
+    OWNED(db) rowlock_db *tx = must_adopt(c->raw, s.session, RAISED), *db = must_open(url);
     rowlock_db *hasty = open_impatient(c, url);
     OWNED(lock) rowlock_lock *lock = must_lock(db, "guarded");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "a grant stands");
@@ -198,7 +198,7 @@ static void raised_above_new_names(const struct contract *c, const char *url)
     struct raiser raiser = {.url = url};
     OWNED(scene)
     struct scene s = scene_open(c, scene_isolations(c)[0], "tx raise", false);
-    OWNED(db) rowlock_db *tx = adopt_with(c, s.session, RAISED), *db = must_open(url);
+    OWNED(db) rowlock_db *tx = must_adopt(c->raw, s.session, RAISED), *db = must_open(url);
     OWNED(lock) rowlock_lock *born = must_lock(tx, "newborn"), *later = must_lock(db, "newborn");
     scene_begin(&s);
     is_result(tx, rowlock_tx_acquire(born, tx, NULL), ROWLOCK_OK, "a name's first grant");
@@ -217,7 +217,7 @@ static void other_tables(const struct contract *c)
 {
     OWNED(scene)
     struct scene s = scene_open(c, scene_isolations(c)[0], "tx tables", false);
-    OWNED(db) rowlock_db *tx = adopt_with(c, s.session, RAISED);
+    OWNED(db) rowlock_db *tx = must_adopt(c->raw, s.session, RAISED);
     scene_hold(&s);
     scene_begin(&s);
     is_result(tx, rowlock_guard(s.lock, tx), ROWLOCK_ESCHEMA, "a lock of another installation");
@@ -226,14 +226,13 @@ static void other_tables(const struct contract *c)
 
 static void raising(const struct contract *c)
 {
-    char *url = fresh_tables(c, RAISED);
+    OWNED(text) char *url = fresh_tables(c, RAISED);
     raised_tokens(url);
     raised_above_guards(c, url);
     if (c->has_server)
         raised_above_new_names(c, url);
     other_tables(c);
     no_tokens_left(c, url);
-    drop_tables(c, RAISED, url);
 }
 
 void transaction_fences_once(const struct contract *c)

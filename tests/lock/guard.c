@@ -199,7 +199,7 @@ static void guard_beside_a_grant(const struct contract *c, bool commits)
     scene_held_too_long(&s);
     struct scene other = s;
     other.session = c->raw->open(c->url);
-    other.tx = adopt_with(c, other.session, NULL);
+    other.tx = must_adopt(c->raw, other.session, NULL);
     other.lock = must_lock(other.tx, s.name);
     scene_begin(&s);
     scene_guard(&s, ROWLOCK_OK, "tables were looked at, which in SQLite takes a snapshot");

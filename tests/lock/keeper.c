@@ -349,20 +349,17 @@ static int silent_network(void *argument)
 static int elsewhere(void *argument)
 {
     const struct contract *c = argument;
-    char *url = fresh_tables(c, "elsewhere_");
+    OWNED(text) char *url = fresh_tables(c, "elsewhere_");
     struct told told = {0};
-    rowlock_keeper *keeper = must_keep(url);
-    rowlock_db *db = must_open(c->url), *there = must_open(url);
+    OWNED(keeper) rowlock_keeper *keeper = must_keep(url);
+    OWNED(db) rowlock_db *db = must_open(c->url), *there = must_open(url);
+    OWNED(lock)
     rowlock_lock *lock = must_lock(db, "elsewhere"), *right = must_lock(there, "elsewhere");
     is_result(db, keep(lock, keeper, &told), ROWLOCK_ESCHEMA,
               "a keeper keeps what is of its own tables");
     tap_is_int(rows_of(c, "elsewhere"), 0, "nothing was acquired");
     is_result(there, keep(right, keeper, &told), ROWLOCK_OK, "such a lock it does keep");
     tap_ok(EVENTUALLY(grant_of(there, "elsewhere").renewals > 0), "in its own tables");
-    close_locks(lock, right);
-    close_dbs(db, there);
-    rowlock_keeper_close(keeper);
-    drop_tables(c, "elsewhere_", url);
     return 0;
 }
 

@@ -21,11 +21,13 @@ static void guessed_keys(const struct contract *c)
 /* A first grant in a transaction, and one of the same name in other tables of the same database. */
 static void two_installations(const struct contract *c)
 {
-    char *url = fresh_tables(c, "first_");
-    void *session = c->raw->open(c->url);
-    rowlock_db *tx = adopt_with(c, session, NULL), *db = must_open(url), *same = must_open(c->url);
+    OWNED(text) char *url = fresh_tables(c, "first_");
+    OWNED(session) void *session = c->raw->open(c->url);
+    OWNED(db) rowlock_db *tx = must_adopt(c->raw, session, NULL);
+    OWNED(db) rowlock_db *db = must_open(url), *same = must_open(c->url);
+    OWNED(lock)
     rowlock_lock *here = must_lock(tx, "first twice"), *there = must_lock(db, "first twice");
-    rowlock_lock *rival = must_lock(same, "first twice");
+    OWNED(lock) rowlock_lock *rival = must_lock(same, "first twice");
     db_exec(c->raw, c->url, "DELETE FROM rowlock_tokens WHERE name = 'first twice'");
     raw_run(c->raw, session, "BEGIN");
     is_result(tx, rowlock_tx_acquire(here, tx, NULL), ROWLOCK_OK, "a first grant in a transaction");
@@ -33,10 +35,6 @@ static void two_installations(const struct contract *c)
     is_result(db, try_lock(there, TTL_MS), ROWLOCK_OK, "but no client in other tables");
     raw_run(c->raw, session, "ROLLBACK");
     is_result(same, try_lock(rival, TTL_MS), ROWLOCK_OK, "rolled back, it is free");
-    close_locks(here, there, rival);
-    close_dbs(tx, db, same);
-    c->raw->close(session);
-    drop_tables(c, "first_", url);
 }
 
 void contract_postgres_first(const struct contract *c)

@@ -197,8 +197,8 @@ static void nothing_left(const struct contract *c)
 
 static void uncontended(const struct contract *c)
 {
-    char *url = fresh_tables(c, "ticketless_");
-    struct guest g, other;
+    OWNED(text) char *url = fresh_tables(c, "ticketless_");
+    CLOSED_BY(guest_close) struct guest g, other;
     int granted = 0;
     refuse_rows(c, "ticketless_", "waiters", "ABORT"); /* no client can take a ticket */
     guest_open_as(&g, c, url, NULL, "free", 0);
@@ -216,8 +216,6 @@ static void uncontended(const struct contract *c)
     other.how.wait_ms = slow_ms(60000);
     is_result(other.db, rowlock_acquire(other.lock, &other.how), ROWLOCK_ESERVER,
               "a client that must wait does");
-    guests_close(&g, &other, NULL);
-    drop_tables(c, "ticketless_", url);
 }
 
 static void keeps_its_place(const struct contract *c, struct faultproxy *proxy, const char *url)

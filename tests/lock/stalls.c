@@ -218,7 +218,7 @@ static void paused_writer(const struct contract *c, const char *url)
 
 void contract_stalls(const struct contract *c)
 {
-    char *url = fresh_tables(c, PREFIX);
+    OWNED(text) char *url = fresh_tables(c, PREFIX);
     if (c->has_server) {
         make_slow(c);
         stalled_grant(c, url);
@@ -227,7 +227,7 @@ void contract_stalls(const struct contract *c)
     } else {
         paused_writer(c, url);
     }
-    drop_tables(c, PREFIX, url);
+    drop_tables(c, PREFIX);
     if (is_postgres(c))
         db_exec(c->raw, c->url, "DROP FUNCTION IF EXISTS stalling_sleep()");
     db_exec(c->raw, c->url, "DROP TABLE IF EXISTS stalling_gate");

@@ -78,9 +78,9 @@ static void broken(const struct contract *c)
 /* A restored copy has its original's identity until it gets one of its own. */
 static void new_identity(const struct contract *c)
 {
-    char *url = fresh_tables(c, "ident_");
-    rowlock_db *db = must_open(url), *other = must_open(url);
-    rowlock_lock *lock = must_lock(db, "kept"), *rival = must_lock(other, "kept");
+    OWNED(text) char *url = fresh_tables(c, "ident_");
+    OWNED(db) rowlock_db *db = must_open(url), *other = must_open(url);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "kept"), *rival = must_lock(other, "kept");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "a lock is held");
     is_result(other, try_lock(rival, TTL_MS), ROWLOCK_BUSY, "and seen by another handle");
     db_exec(c->raw, c->url, "CREATE TABLE ident_before AS SELECT * FROM ident_meta");
@@ -94,10 +94,7 @@ static void new_identity(const struct contract *c)
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "and releases the lock");
     is_result(other, rowlock_check(other, NULL, NULL, NULL), ROWLOCK_OK, "the other looks again");
     is_result(other, try_lock(rival, TTL_MS), ROWLOCK_ESCHEMA, "and finds another installation");
-    close_locks(lock, rival);
-    close_dbs(db, other);
     db_exec(c->raw, c->url, "DROP TABLE ident_before");
-    drop_tables(c, "ident_", url);
 }
 
 void contract_tokens(const struct contract *c)

@@ -255,7 +255,7 @@ static void settings_stay(const struct contract *c)
     struct scene s = {.c = c, .isolation = scene_isolations(c)[1], .session = c->raw->open(c->url)};
     (void)(c->has_server && EVENTUALLY(is_alone(&s)));
     describe(&s, before, sizeof before);
-    s.tx = adopt_with(c, s.session, NULL);
+    s.tx = must_adopt(c->raw, s.session, NULL);
     s.lock = must_lock(s.tx, "tx settings");
     is_result(s.tx, try_lock(s.lock, TTL_MS), ROWLOCK_OK, "a lock");
     is_result(s.tx, rowlock_release(s.lock), ROWLOCK_OK, "whose name is known");
@@ -272,12 +272,12 @@ static void settings_stay(const struct contract *c)
 static void half_a_grant(const struct contract *c, const char *does)
 {
     char ignored[200];
-    char *url = fresh_tables(c, "txhalf_");
+    OWNED(text) char *url = fresh_tables(c, "txhalf_");
     refuse_rows(c, "txhalf_", "locks", does);
     bool over = is_postgres(c) || strcmp(does, "ROLLBACK") == 0;
-    struct scene s = scene_open(c, scene_isolations(c)[0], "tx half", false);
-    rowlock_db *tx = adopt_with(c, s.session, "txhalf_");
-    rowlock_lock *lock = must_lock(tx, "half");
+    OWNED(scene) struct scene s = scene_open(c, scene_isolations(c)[0], "tx half", false);
+    OWNED(db) rowlock_db *tx = must_adopt(c->raw, s.session, "txhalf_");
+    OWNED(lock) rowlock_lock *lock = must_lock(tx, "half");
     scene_begin(&s);
     scene_work(&s);
     is_result(tx, rowlock_tx_acquire(lock, tx, NULL), ROWLOCK_ESERVER, "a grant that fails");
@@ -290,10 +290,6 @@ static void half_a_grant(const struct contract *c, const char *does)
     scene_work_stands(&s, over ? 0 : 2, "the work goes on where it can");
     tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM txhalf_locks"), 0, "no grant");
     tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM txhalf_tokens"), 0, "nor a token");
-    rowlock_lock_close(lock);
-    rowlock_db_close(tx);
-    scene_close(&s);
-    drop_tables(c, "txhalf_", url);
 }
 
 /* ---- all of it */

@@ -33,7 +33,7 @@ static struct inside inside_open(const struct contract *c, const struct sort *so
     free(url);
     if (sort->setting)
         raw_run(c->raw, in.s.session, "%s", sort->setting);
-    in.s.db = adopt_with(c, in.s.session, NULL);
+    in.s.db = must_adopt(c->raw, in.s.session, NULL);
     site_run(&in.s, "DELETE FROM win_rows");
     site_run(&in.s, "DELETE FROM win_log");
     for (int i = 1; i <= ROWS; i++)

@@ -86,7 +86,7 @@ static void restored(const struct contract *c, enum op op, const char *parameter
     OWNED(text) char *url = parameter ? url_with(c->url, parameter) : strdup(c->url);
     OWNED(site)
     struct site s = {.c = c, .session = c->raw->open(url), .look = c->raw->open(c->url)};
-    s.db = adopt_with(c, s.session, NULL);
+    s.db = must_adopt(c->raw, s.session, NULL);
     make_rows(&s, "BIGINT");
     site_run(&s, "CREATE TRIGGER obs BEFORE UPDATE ON obs_rows FOR EACH ROW "
                  "SET NEW.n = IF(OLD.id = 2, OLD.n, NEW.n), "

@@ -39,7 +39,7 @@ static struct desk open_desk(const struct contract *c, bool adopted)
     struct desk d = {.c = c, .whose = adopted ? "adopted" : "own"};
     if (adopted)
         d.session = c->raw->open(c->url);
-    d.db = adopted ? adopt_with(c, d.session, NULL) : must_open(c->url);
+    d.db = adopted ? must_adopt(c->raw, d.session, NULL) : must_open(c->url);
     return d;
 }
 
@@ -466,7 +466,7 @@ static void left_as_it_was(const struct contract *c)
     char before[300], after[300];
     OWNED(session) void *session = c->raw->open(c->url);
     ask_any(c, session, c->settings, before, sizeof before);
-    struct desk d = {.c = c, .whose = "adopted", .db = adopt_with(c, session, NULL)};
+    struct desk d = {.c = c, .whose = "adopted", .db = must_adopt(c->raw, session, NULL)};
     make_rules(c, 0);
     play(&d, "a row is made", "begin add:1");
     does(&d, 0, "SELECT id FROM query_rules", "read");
