@@ -198,7 +198,7 @@ static void lose_install(struct loss *l)
 {
     struct loss other = *l;
     snprintf(other.prefix, sizeof other.prefix, "%.10sx_", l->prefix);
-    rowlock_db *db = loss_open_at(l, l->through, other.prefix);
+    OWNED(db) rowlock_db *db = loss_open_at(l, l->through, other.prefix);
     int said;
     do
         said = LOSING(l, rowlock_install(db));
@@ -210,10 +210,8 @@ static void lose_install(struct loss *l)
         said = rowlock_install(db);
     loss_result(l, db, said, ROWLOCK_OK, "the tables are there");
     loss_pass(l);
-    rowlock_lock *lock = loss_hold(l, db);
+    OWNED(lock) rowlock_lock *lock = loss_hold(l, db);
     loss_result(l, db, rowlock_release(lock), ROWLOCK_OK, "and work");
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
     loss_drop_tables(&other);
 }
 

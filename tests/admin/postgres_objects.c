@@ -110,7 +110,7 @@ static void renamed(const struct contract *c)
     db_exec(c->raw, c->url, "DROP SCHEMA IF EXISTS obj_live, obj_old CASCADE");
     db_exec(c->raw, c->url, "CREATE SCHEMA obj_live");
     rowlock_db_options options = *OPTIONS(db, .schema = "obj_live");
-    rowlock_db *live = must_open_with(c->url, &options);
+    OWNED(db) rowlock_db *live = must_open_with(c->url, &options);
     is_result(live, rowlock_install(live), ROWLOCK_OK, "tables in a schema");
     db_exec(c->raw, c->url, "ALTER SCHEMA obj_live RENAME TO obj_old; CREATE SCHEMA obj_live");
     rowlock_db_close(live);
@@ -127,7 +127,6 @@ static void renamed(const struct contract *c)
     is_result(old, try_lock(lock, 30000), ROWLOCK_OK, "a lock there");
     tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM obj_live.rowlock_locks"), 0,
                "is not one in the other");
-    rowlock_db_close(live);
     db_exec(c->raw, c->url, "DROP SCHEMA obj_live, obj_old CASCADE");
 }
 

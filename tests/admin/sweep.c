@@ -48,10 +48,9 @@ static void removes_what_is_over(const struct contract *c, rowlock_db *db)
     how.dry_run = 1;
     sweeps(c, db, &how, EXPIRED, EXPIRED + LIVE, "dry");
     tap_is_int(seen.count, EXPIRED, "a dry run reports each");
-    rowlock_lock *lock = must_lock(db, "bystander");
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "bystander");
     is_result(db, try_lock(lock, 30000), ROWLOCK_OK, "acquire beside many expired locks");
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "and release");
-    rowlock_lock_close(lock);
     tap_is_int(rows(c), EXPIRED + LIVE, "sweeps nothing by the way");
     seen = (struct seen){.in_order = true, .stop_after = 1};
     how.dry_run = 0;

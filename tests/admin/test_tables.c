@@ -18,7 +18,7 @@ static void begin(void)
 static void test_unusable(struct script_answer meta, const char *what, const char *advice)
 {
     begin();
-    rowlock_lock *lock = must_lock(db, "nightly");
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "nightly");
     script_always(OP_META, meta);
     tap_is_int(rowlock_acquire(lock, NULL), ROWLOCK_ESCHEMA, "%s tables are refused", what);
     tap_is_str(script_calls(), "meta", "nothing is sent to them");
@@ -28,7 +28,6 @@ static void test_unusable(struct script_answer meta, const char *what, const cha
     tap_is_int(rowlock_acquire(lock, NULL), ROWLOCK_ESCHEMA, "they are refused each time");
     script_always(OP_META, ANSWER(.class = RLK_DONE));
     tap_is_int(rowlock_acquire(lock, NULL), ROWLOCK_OK, "until they are as they should be");
-    rowlock_lock_close(lock);
 }
 
 /* ---- installing */

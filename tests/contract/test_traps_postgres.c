@@ -243,7 +243,7 @@ static void others(const struct contract *c)
                             lock_of(db[1], "shared", ROWLOCK_SHARED, ROWLOCK_OK),
                             lock_of(db[2], "shared", 0, ROWLOCK_BUSY)};
     rowlock_lock *all[] = {must_lock(db[0], "one"), must_lock(db[0], "two")};
-    void *session = c->raw->open(c->url);
+    OWNED(session) void *session = c->raw->open(c->url);
     rowlock_lock *none[] = {must_lock(db[1], "one"), must_lock(db[1], "none")};
     is_result(db[0], rowlock_acquire_all(all, 2, NULL, NULL), ROWLOCK_OK, "all of two");
     is_result(db[1], rowlock_acquire_all(none, 2, NULL, NULL), ROWLOCK_BUSY, "none of two");
@@ -251,7 +251,6 @@ static void others(const struct contract *c)
     raw_run(c->raw, session, "BEGIN; SELECT FROM rowlock_tokens WHERE name = 'one' FOR UPDATE");
     is_result(db[1], rowlock_acquire_all(none, 2, NULL, NULL), ROWLOCK_BUSY, "and being granted");
     raw_run(c->raw, session, "COMMIT");
-    c->raw->close(session);
     is_result(db[1], rowlock_break(db[1], "two", 0, NULL), ROWLOCK_OK, "the other is taken away");
     close_locks(lock[0], lock[1], lock[2], all[0], all[1], none[0], none[1]);
     close_dbs(db[0], db[1], db[2]);

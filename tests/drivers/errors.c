@@ -65,12 +65,11 @@ static void unreachable(const struct contract *c)
 {
     OWNED(text) char *url = url_to(c, NULL, "127.0.0.1:1", "x"); /* no server listens there */
     is_refused(url, ROWLOCK_ECONN, "a port without a listener");
-    free(url);
     /* The kernel takes the connection, but no server ever answers. */
     int port, listener = listen_locally(&port);
-    url = url_to(c, NULL, textf("127.0.0.1:%d", port), "x");
+    OWNED(text) char *silent = url_to(c, NULL, textf("127.0.0.1:%d", port), "x");
     int64_t begin = clock_ms();
-    is_refused_with(url, ROWLOCK_ECONN, "127.0.0.1", "a server that never answers is named");
+    is_refused_with(silent, ROWLOCK_ECONN, "127.0.0.1", "a server that never answers is named");
     int64_t took = clock_ms() - begin;
     tap_ok(took >= CONNECT_MS / 2, "is given up when the connect timeout is over (%lld ms of %d)",
            (long long)took, CONNECT_MS);
@@ -80,40 +79,37 @@ static void unreachable(const struct contract *c)
 static void not_let_in(const struct contract *c)
 {
     rowlock_error err;
-    char *url = url_to(c, "rowlock_stranger:secretpassword", NULL, NULL);
-    tap_is_str(rowlock_result_name(fails(url, &err)), "ROWLOCK_EDENIED",
+    OWNED(text) char *stranger = url_to(c, "rowlock_stranger:secretpassword", NULL, NULL);
+    tap_is_str(rowlock_result_name(fails(stranger, &err)), "ROWLOCK_EDENIED",
                "a user that does not exist is denied");
     tap_ok(!strstr(err.text, "secretpassword") && !strstr(err.action, "secretpassword"),
            "and no text has its password");
-    free(url);
     const char *kind = is_mysql(c) ? "USER" : "ROLE";
     db_exec(c->raw, c->url, "DROP %s IF EXISTS rowlock_nobody", kind);
     if (is_mysql(c)) {
         db_exec(c->raw, c->url, "CREATE USER rowlock_nobody IDENTIFIED BY 'right'");
         db_exec(c->raw, c->url, "GRANT USAGE ON *.* TO rowlock_nobody");
-        url = url_to(c, "rowlock_nobody:wrongpassword", NULL, NULL);
+        OWNED(text) char *url = url_to(c, "rowlock_nobody:wrongpassword", NULL, NULL);
         tap_is_str(rowlock_result_name(fails(url, &err)), "ROWLOCK_EDENIED",
                    "a wrong password is denied");
         tap_ok(!strstr(err.text, "wrongpassword"), "and is in no text either");
         tap_is_int(err.native, 1045, "the server's number is told");
     } else {
         db_exec(c->raw, c->url, "CREATE ROLE rowlock_nobody LOGIN");
-        url = url_to(c, "rowlock_nobody", NULL, NULL);
+        OWNED(text) char *url = url_to(c, "rowlock_nobody", NULL, NULL);
         OWNED(db) rowlock_db *db = must_open(url);
         OWNED(lock) rowlock_lock *lock = must_lock(db, "nobody's");
         is_result(db, try_lock(lock, TTL_MS), ROWLOCK_EDENIED,
                   "a user without rights on the tables is denied");
         tap_is_str(error_of(db).sqlstate, "42501", "the server's state is told");
     }
-    free(url);
     db_exec(c->raw, c->url, "DROP %s rowlock_nobody", kind);
-    url = url_to(c, NULL, NULL, "rowlock_no_such_database");
-    int result = fails(url, &err);
+    OWNED(text) char *missing = url_to(c, NULL, NULL, "rowlock_no_such_database");
+    int result = fails(missing, &err);
     tap_ok(result == ROWLOCK_EINVAL || result == ROWLOCK_EDENIED,
            "a database that does not exist is refused (%s: %s)", rowlock_result_name(result),
            err.text);
     tap_is_int(err.retryable, 0, "for good");
-    free(url);
 }
 
 static void takes_no_writes(const struct contract *c)

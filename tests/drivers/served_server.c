@@ -253,8 +253,8 @@ static void test_outage_under_waiters(const char *end)
 static void test_outage_longer_than_the_wait(void)
 {
     struct waiter waiter = {0};
-    rowlock_db *db = open_patiently();
-    rowlock_lock *lock = must_lock(db, "patient");
+    OWNED(db) rowlock_db *db = open_patiently();
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "patient");
     tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_OK, "a lock is held, and one waits");
     int said = ROWLOCK_TIMEOUT;
     /* A slow machine may need longer to crash the server than the wait lasts. */
@@ -273,8 +273,6 @@ static void test_outage_longer_than_the_wait(void)
     control("start");
     close_waiter(&waiter);
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "the lock is released");
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
     db_exec(raw, url, "DELETE FROM rowlock_waiters");
 }
 
@@ -292,8 +290,7 @@ static void test_close_without_server(void)
     rowlock_db_close(db);
     tap_ok(soon(began), "a handle with five locks on a crashed server is closed soon: %lld ms",
            (long long)(clock_ms() - began));
-    for (int i = 0; i < 5; i++)
-        rowlock_lock_close(locks[i]);
+    close_each_lock(locks, 5);
     control("start");
     db_exec(raw, url, "DELETE FROM rowlock_locks");
 }
@@ -486,9 +483,8 @@ static void test_standby(void)
 static void test_pool_on_standby(void)
 {
     OWNED(pool) rowlock_pool *pool = NULL;
-    char *plain = plain_user();
+    OWNED(text) char *plain = plain_user();
     tap_is_int(rowlock_pool_open(plain, NULL, &pool, NULL), ROWLOCK_OK, "a pool");
-    free(plain);
     rowlock_db *closing = open_as_plain_user(pool), *held = open_as_plain_user(pool);
     rowlock_lock *closed = must_lock(closing, "closed"), *renewed = must_lock(held, "renewed");
     tap_is_int(try_lock(closed, TTL_MS) | try_lock(renewed, TTL_MS), ROWLOCK_OK, "two are held");

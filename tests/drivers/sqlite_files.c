@@ -173,27 +173,21 @@ static void deleted_file(void)
 /* A database that is not ours keeps its journal mode; a new file gets WAL. */
 static void journal_modes(const struct contract *c)
 {
-    char *url = file_url("ours.db"), mode[20] = "";
-    must_install(url);
-    void *session = c->raw->open(url);
+    OWNED(text) char *ours = file_url("ours.db"), *theirs = file_url("theirs.db");
+    char mode[20] = "";
+    must_install(ours);
+    OWNED(session) void *session = c->raw->open(ours);
     c->raw->ask(session, "PRAGMA journal_mode", mode, sizeof mode);
     tap_is_str(mode, "wal", "a new file is made with a write-ahead log");
-    c->raw->close(session);
-    free(url);
-    url = file_url("theirs.db");
-    db_exec(c->raw, url, "CREATE TABLE theirs (n)");
-    must_install(url);
-    session = c->raw->open(url);
-    c->raw->ask(session, "PRAGMA journal_mode", mode, sizeof mode);
+    db_exec(c->raw, theirs, "CREATE TABLE theirs (n)");
+    must_install(theirs);
+    OWNED(session) void *other = c->raw->open(theirs);
+    c->raw->ask(other, "PRAGMA journal_mode", mode, sizeof mode);
     tap_is_str(mode, "delete", "somebody else's database keeps its journal");
-    rowlock_db *db = must_open(url);
-    rowlock_lock *lock = must_lock(db, "theirs");
+    OWNED(db) rowlock_db *db = must_open(theirs);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "theirs");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "and holds locks as well");
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "and releases them");
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
-    c->raw->close(session);
-    free(url);
 }
 
 /* Where readers and the writer exclude each other a commit may fail. Then nothing has happened. */
@@ -316,8 +310,7 @@ void contract_sqlite_only(const struct contract *c)
     commit_that_fails(c);
     OWNED(text) char *url = file_url("adopted.db");
     must_install(url);
-    sqlite3 *conn = c->raw->open(url);
+    OWNED(session) void *conn = c->raw->open(url);
     application_is_reading(c, conn);
     full_disk(c, conn);
-    c->raw->close(conn);
 }

@@ -209,9 +209,8 @@ static void test_slow(void)
 
 int main(void)
 {
-    char url[100], *through = NULL;
-    snprintf(url, sizeof url, "echo://me@127.0.0.1:%d/all?loud=1", start_server());
-    proxy = faultproxy_start(url, &through);
+    char *through = NULL;
+    proxy = faultproxy_start(textf("echo://me@127.0.0.1:%d/all?loud=1", start_server()), &through);
     if (!proxy || sscanf(through, "echo://me@127.0.0.1:%d/all?loud=1", &port) != 1)
         abort();
     for (size_t i = 0; i < COUNT(scenes); i++)

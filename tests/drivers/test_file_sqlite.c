@@ -33,10 +33,9 @@ static void cannot_open(const char *name, int want, const char *words, const cha
 /* Also at a path where install would make the file. */
 static void test_not_a_file(void)
 {
-    char *pipe = url_of("pipe");
+    OWNED(text) char *pipe = url_of("pipe");
     if (mkfifo(path_of(pipe), 0600) != 0)
         abort();
-    free(pipe);
     cannot_open("pipe", ROWLOCK_EINVAL, "not a regular file", "a named pipe");
     cannot_open("../../../../../../../../../dev/null", ROWLOCK_EINVAL, "not a regular file",
                 "a device");
@@ -56,7 +55,7 @@ static void test_not_a_database(void)
 /* Opens the file and tries a lock: the result, and its words on standard error. A failure has some. */
 static int open_and_try(const char *url, const char *words)
 {
-    rowlock_db *db = NULL;
+    OWNED(db) rowlock_db *db = NULL;
     rowlock_error err = ROWLOCK_ERROR_INIT;
     int result = rowlock_db_open(url, NULL, &db, &err);
     if (result == ROWLOCK_OK) {
@@ -64,7 +63,6 @@ static int open_and_try(const char *url, const char *words)
         result = try_lock(lock, TTL_MS);
         err = *rowlock_db_error(db);
     }
-    rowlock_db_close(db);
     fprintf(stderr, "# %s\n", err.text);
     bool silent = result != ROWLOCK_OK && !err.text[0];
     return !silent && strstr(err.text, words) ? result : -99;
@@ -87,10 +85,9 @@ static int install_as_nobody(void *argument)
 {
     if (!become_nobody())
         return CANNOT_SET_UP;
-    rowlock_db *db = must_open(argument);
+    OWNED(db) rowlock_db *db = must_open(argument);
     int result = rowlock_install(db);
     rowlock_error err = error_of(db);
-    rowlock_db_close(db);
     fprintf(stderr, "# %s\n", err.text);
     return strstr(err.text, "may not write in the folder") ? -result : 98;
 }
@@ -144,12 +141,11 @@ static void test_open_folder(void)
 {
     enum { PIPE, LINK, FOREIGN, KINDS };
     static const char *const kinds[] = {"a pipe", "a link", "another user's file"};
-    char sticky[300], journal[400], *url = NULL;
-    snprintf(sticky, sizeof sticky, "%s/sticky", folder);
-    if (mkdir(sticky, 0755) != 0 || chmod(sticky, 01777) != 0 ||
-        asprintf(&url, "sqlite:%s/locks.db", sticky) < 0)
+    OWNED(text) char *url = url_of("sticky/locks.db");
+    OWNED(text) char *journal = strdup(textf("%s-journal", path_of(url)));
+    const char *sticky = textf("%s/sticky", folder);
+    if (mkdir(sticky, 0755) != 0 || chmod(sticky, 01777) != 0)
         abort();
-    snprintf(journal, sizeof journal, "%s-journal", path_of(url));
     must_install(url);
     alarm((unsigned)slow_ms(60));
     for (int kind = PIPE; kind < KINDS; kind++) {
@@ -178,17 +174,15 @@ static void test_open_folder(void)
     alarm(0);
     OWNED(db) rowlock_db *db = must_open(url);
     tap_is_int(check_item(db, "access").verdict, ROWLOCK_WARNING, "check warns of the folder");
-    free(url);
 }
 
 /* ---- a full disk: a small one of our own, which only the superuser can have */
 
 static void fill_disk(const char *at)
 {
-    char path[300], block[512];
+    char block[512];
     memset(block, 'x', sizeof block);
-    snprintf(path, sizeof path, "%s/filler", at);
-    int file = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    int file = open(textf("%s/filler", at), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
     while (write(file, block, sizeof block) > 0)
         ;
     close(file);
@@ -272,13 +266,13 @@ static int on_disk_full_before(void *argument)
 static int on_disk_without_writes(void *argument)
 {
     const char *at = argument;
-    char url[300], other[300];
-    snprintf(other, sizeof other, "sqlite:%s/other.db", at);
+    char url[300];
     if (on_small_disk(at, url) != FINE ||
         mount(NULL, at, NULL, MS_REMOUNT | MS_RDONLY, "size=512k") != 0)
         return CANNOT_SET_UP;
     if (open_and_try(url, "takes no writes") != ROWLOCK_EREADONLY)
         return 1;
+    const char *other = textf("sqlite:%s/other.db", at);
     return open_and_try(other, "no such file") < 0 ? FINE : 2;
 }
 
@@ -340,8 +334,9 @@ static void test_locked(const char *begin)
     OWNED(text) char *url = url_of("locked.db");
     struct keeper keeper = {.url = url, .begin = begin};
     lock_file(&keeper);
+    OWNED(db)
     rowlock_db *db = must_open_with(url, OPTIONS(db, .statement_timeout_ms = slow_ms(2000)));
-    rowlock_lock *lock = must_lock(db, "nightly");
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "nightly");
     rowlock_grant holder = ROWLOCK_GRANT_INIT;
     int64_t began = clock_ms();
     tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_BUSY, "a file that another keeps with %s is BUSY",
@@ -352,8 +347,6 @@ static void test_locked(const char *begin)
     unlock_file(&keeper);
     tap_is_int(wait_lock(lock, TTL_MS, PATIENCE_MS), ROWLOCK_OK, "when it is let go it is granted");
     tap_is_int(rowlock_release(lock), ROWLOCK_OK, "and released");
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
     tap_is_int(child_join(keeper.child), 0, "the other process noticed nothing");
 }
 
@@ -504,7 +497,5 @@ int main(void)
     test_locked("BEGIN EXCLUSIVE");
     test_renew_while_locked();
     test_turn();
-    char command[300];
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    return system(command) == 0 ? tap_done() : 1;
+    return system(textf("rm -rf '%s'", folder)) == 0 ? tap_done() : 1;
 }

@@ -68,7 +68,7 @@ static int refused(rowlock_db *db, rowlock_lock *lock)
 /* The commit of a lock must not commit what the caller has begun. */
 static void inside_a_transaction(const struct contract *c)
 {
-    void *session = c->raw->open(c->url);
+    OWNED(session) void *session = c->raw->open(c->url);
     db_exec(c->raw, c->url, "DROP TABLE IF EXISTS adopt_data");
     db_exec(c->raw, c->url, "CREATE TABLE adopt_data (n INTEGER)%s",
             is_mysql(c) ? " ENGINE = InnoDB" : "");
@@ -105,7 +105,6 @@ static void inside_a_transaction(const struct contract *c)
     raw_run(c->raw, session, "COMMIT");
     tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM adopt_data"), 2,
                "closing within a transaction leaves that alone too");
-    c->raw->close(session);
     db_exec(c->raw, c->url, "DROP TABLE adopt_data");
     db_exec(c->raw, c->url, "DELETE FROM rowlock_locks WHERE name = 'adopted tx'");
 }

@@ -28,12 +28,10 @@ static void counts(const struct contract *c)
     guest_tries(&guests[0], ROWLOCK_BUSY, "no third");
     tap_is_int(rows_of(c, "counted"), PERMITS, "two rows");
     guests_close_all(guests, GUESTS);
-    guest_open(&guests[0], c, "counted", 1);
-    guest_open(&guests[1], c, "counted", 1);
+    guests_open_all(guests, 2, c, "counted", 1);
     guest_tries(&guests[0], ROWLOCK_OK, "when all are gone the number may be another, 1 too");
     guest_tries(&guests[1], ROWLOCK_BUSY, "which is one");
-    guest_close(&guests[0]);
-    guest_close(&guests[1]);
+    guests_close_all(guests, 2);
 }
 
 /* Two places become free at once, by a client that held all of it: one wake is handed on. */

@@ -23,7 +23,7 @@ static void bad_fences(const struct contract *c)
     char name[257];
     memset(name, 'n', 256);
     name[256] = '\0';
-    rowlock_db *db = must_open(c->url);
+    OWNED(db) rowlock_db *db = must_open(c->url);
     is_result(db, rowlock_fence(db, "", 1), ROWLOCK_EINVAL, "a resource has a name");
     is_result(db, rowlock_fence(db, NULL, 1), ROWLOCK_EINVAL, "not NULL");
     is_result(db, rowlock_fence(db, "\xff", 1), ROWLOCK_EINVAL, "of UTF-8");
@@ -31,7 +31,6 @@ static void bad_fences(const struct contract *c)
     is_result(db, rowlock_fence(db, name + 1, 1), ROWLOCK_OK, "this is not");
     is_result(db, rowlock_fence(db, "tx bad", 0), ROWLOCK_EINVAL, "0 is no token");
     is_result(db, rowlock_fence(db, "tx bad", -1), ROWLOCK_EINVAL, "nor is -1");
-    rowlock_db_close(db);
     db_exec(c->raw, c->url, "DELETE FROM rowlock_fences WHERE resource = '%s'", name + 1);
 }
 

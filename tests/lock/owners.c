@@ -30,17 +30,16 @@ static void comes_back(const struct contract *c)
 
 static void close_releases_only_its_own(const struct contract *c)
 {
-    rowlock_db *before = must_open_as(c->url, "worker 8"),
-               *after = must_open_as(c->url, "worker 8");
-    rowlock_lock *old = must_lock(before, "taken over"), *new = must_lock(after, "taken over");
+    rowlock_db *before = must_open_as(c->url, "worker 8");
+    OWNED(db) rowlock_db *after = must_open_as(c->url, "worker 8");
+    rowlock_lock *old = must_lock(before, "taken over");
+    OWNED(lock) rowlock_lock *new = must_lock(after, "taken over");
     is_result(before, try_lock(old, TTL_MS), ROWLOCK_OK, "an owner holds a lock");
     is_result(after, try_lock(new, TTL_MS), ROWLOCK_OK, "and takes it over elsewhere");
     rowlock_lock_close(old);
     rowlock_db_close(before);
     is_result(after, rowlock_verify(new), ROWLOCK_OK,
               "closing the older handle does not release the newer one's grant");
-    rowlock_lock_close(new);
-    rowlock_db_close(after);
 }
 
 static void owners_are_bytes(const struct contract *c)
@@ -64,20 +63,19 @@ static void long_owner(const struct contract *c)
     char owner[300];
     memset(owner, 'w', sizeof owner);
     owner[255] = '\0';
-    rowlock_db *db = must_open_as(c->url, owner);
-    rowlock_lock *lock = must_lock(db, "long owner");
+    OWNED(db) rowlock_db *db = must_open_as(c->url, owner);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "long owner");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "an owner of 255 bytes gets a lock");
     is_result(db, rowlock_renew(lock, 0), ROWLOCK_OK, "renews it");
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "and releases it");
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
+    rowlock_db *none = db;
     owner[255] = 'w';
     owner[256] = '\0';
     rowlock_error err = ROWLOCK_ERROR_INIT;
     rowlock_db_options options = *OPTIONS(db, .owner = owner);
-    tap_is_str(rowlock_result_name(rowlock_db_open(c->url, &options, &db, &err)), "ROWLOCK_EINVAL",
-               "an owner of 256 bytes is refused");
-    tap_ok(db == NULL, "and there is no handle");
+    tap_is_str(rowlock_result_name(rowlock_db_open(c->url, &options, &none, &err)),
+               "ROWLOCK_EINVAL", "an owner of 256 bytes is refused");
+    tap_ok(none == NULL, "and there is no handle");
 }
 
 void contract_owners(const struct contract *c)

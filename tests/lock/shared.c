@@ -62,9 +62,8 @@ static void together(const struct contract *c)
 /* A reader whose answer was lost, and who then wants to write: its row is no grant of that. */
 static void writes_after_lost_answer(const struct contract *c)
 {
-    struct guest first, second;
-    guest_open(&first, c, "both kinds", ROWLOCK_SHARED);
-    guest_open(&second, c, "both kinds", ROWLOCK_SHARED);
+    CLOSED_BY(guest_close) struct guest first, second;
+    guests_open(c, "both kinds", ROWLOCK_SHARED, &first, &second, NULL);
     guest_tries(&first, ROWLOCK_OK, "one reads");
     first.lock->state = RLK_IDLE;
     first.lock->request_open = true;
@@ -80,7 +79,6 @@ static void writes_after_lost_answer(const struct contract *c)
     guest_tries(&second, ROWLOCK_BUSY, "alone");
     guest_releases(&first, ROWLOCK_OK, "and goes");
     tap_is_int(rows_of(c, "both kinds"), 0, "with all rows");
-    guests_close(&first, &second, NULL);
 }
 
 static void writer_not_starved(const struct contract *c)
@@ -126,7 +124,7 @@ static void writer_gives_up(const struct contract *c)
 
 static void upgrade_refused(const struct contract *c, int permits)
 {
-    struct guest g;
+    CLOSED_BY(guest_close) struct guest g;
     guest_open(&g, c, "upgrade", permits);
     guest_tries(&g, ROWLOCK_OK, kind_name(permits));
     int64_t token = rowlock_lock_token(g.lock);
@@ -148,7 +146,6 @@ static void upgrade_refused(const struct contract *c, int permits)
     guest_tries(&g, ROWLOCK_OK, "then it can be exclusive");
     g.how.permits = permits;
     guest_tries(&g, ROWLOCK_EMISUSE, "and is not shared as well");
-    guests_close_all(&g, 1);
 }
 
 /* As everywhere: the owner decides who is the same. */

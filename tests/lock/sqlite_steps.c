@@ -67,11 +67,11 @@ static bool release_at(struct guest *holder, struct guest *waiter, int nth)
 
 void contract_sqlite_steps(const struct contract *c)
 {
-    struct guest holder, waiter;
     int nth = 1;
     /* They are seen on the waiter's own connection. */
     if (getenv("ROWLOCK_TEST_POOL"))
         return;
+    CLOSED_BY(guest_close) struct guest holder, waiter;
     guest_open(&holder, c, "steps", 0);
     sqlite3_auto_extension((void (*)(void))trace);
     guest_open(&waiter, c, "steps", 0);
@@ -84,5 +84,4 @@ void contract_sqlite_steps(const struct contract *c)
         nth++;
     tap_ok(nth > SURE && nth < STEPS_MAX, "a waiter takes %d steps before it sleeps", nth - 1);
     set_polls(0);
-    guests_close(&waiter, &holder, NULL);
 }

@@ -252,7 +252,7 @@ static void test_reentry(void)
 static void test_refused(void)
 {
     script_reset();
-    struct one a = open_one("a");
+    CLOSED_BY(close_one) struct one a = open_one("a");
     rowlock_keeper *keeper = NULL;
     tap_is_int(rowlock_keeper_open(a.db, NULL), ROWLOCK_EINVAL, "no place for a keeper");
     tap_is_int(rowlock_keeper_open(NULL, &keeper), ROWLOCK_EMISUSE, "no database for one");
@@ -262,7 +262,6 @@ static void test_refused(void)
     tap_is_int(rowlock_acquire(a.lock, OPTIONS(acquire, .keep = 2)), ROWLOCK_EINVAL,
                "keep is 0 or 1");
     rowlock_keeper_close(keeper);
-    close_one(&a);
     OWNED(db) rowlock_db *adopted = script_adopt();
     OWNED(lock) rowlock_lock *lock = must_lock(adopted, "a");
     tap_is_int(keep(lock, 0), ROWLOCK_EUNSUPPORTED, "an adopted connection shares no keeper");

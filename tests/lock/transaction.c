@@ -272,7 +272,7 @@ static void settings_stay(const struct contract *c)
 static void half_a_grant(const struct contract *c, const char *does)
 {
     char ignored[200];
-    OWNED(text) char *url = fresh_tables(c, "txhalf_");
+    free(fresh_tables(c, "txhalf_"));
     refuse_rows(c, "txhalf_", "locks", does);
     bool over = is_postgres(c) || strcmp(does, "ROLLBACK") == 0;
     OWNED(scene) struct scene s = scene_open(c, scene_isolations(c)[0], "tx half", false);

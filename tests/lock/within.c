@@ -27,10 +27,9 @@ enum { ROWS = 6, FIRST = 1 };
 static struct inside inside_open(const struct contract *c, const struct sort *sort)
 {
     struct inside in = {.s = {.c = c}, .sort = sort};
-    char *url = sort->parameter ? url_with(c->url, sort->parameter) : strdup(c->url);
+    OWNED(text) char *url = sort->parameter ? url_with(c->url, sort->parameter) : strdup(c->url);
     in.s.session = c->raw->open(url);
     in.s.look = c->raw->open(c->url);
-    free(url);
     if (sort->setting)
         raw_run(c->raw, in.s.session, "%s", sort->setting);
     in.s.db = must_adopt(c->raw, in.s.session, NULL);
@@ -364,9 +363,8 @@ static void all_mysql_sorts(const struct contract *c, const char *isolation)
     static const char *const settings[] = {"SET SESSION innodb_snapshot_isolation = ON",
                                            "SET SESSION innodb_snapshot_isolation = OFF"};
     char ignored[200];
-    void *session = c->raw->open(c->url);
+    OWNED(session) void *session = c->raw->open(c->url);
     bool has = c->raw->run(session, settings[0], ignored, sizeof ignored);
-    c->raw->close(session);
     all_of(c, &(struct sort){isolation, "found_rows=1", NULL});
     for (int i = 0; has && i < COUNT(settings); i++) {
         all_of(c, &(struct sort){isolation, NULL, settings[i]});

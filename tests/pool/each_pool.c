@@ -37,9 +37,10 @@ static void goes_together(struct swarm *s, struct faultproxy *proxy, int (*act)(
 
 static void together(void)
 {
-    struct swarm s;
     OWNED(text) char *through = NULL;
+    OWNED(proxy)
     struct faultproxy *proxy = has_server(raw) ? faultproxy_start(url, &through) : NULL;
+    CLOSED_BY(swarm_close) struct swarm s;
     swarm_open_with(&s, raw, url, proxy ? through : url, 1, SWARM_MAX, 0);
     /* Each statement is prepared. */
     tap_is_int(swarm_act(&s, act_try, ROWLOCK_OK), SWARM_MAX, "many threads acquire");
@@ -50,9 +51,6 @@ static void together(void)
     goes_together(&s, proxy, act_renew, "renew");
     goes_together(&s, proxy, act_release, "release");
     tap_is_int(rows(), 0, "no row is left");
-    swarm_close(&s);
-    if (proxy)
-        faultproxy_stop(proxy);
 }
 
 /* ---- one fails alone */

@@ -80,8 +80,8 @@ static void drains(void)
     if (!proxy)
         raw_failed("the server's URL has no host and port", url);
     OWNED(pool) rowlock_pool *pool = must_pool(through, 2, NULL);
-    rowlock_db *db = must_join(pool, 0, 0);
-    rowlock_lock *holder = must_lock(db, "line");
+    OWNED(db) rowlock_db *db = must_join(pool, 0, 0);
+    OWNED(lock) rowlock_lock *holder = must_lock(db, "line");
     count = load_count(LINE_BRIEF, LINE_WHOLE, 50);
     is_result(db, try_lock(holder, SWARM_TTL_MS), ROWLOCK_OK, "a lock of a pool is held");
     set_polls(ONLY_WAKEUPS);
@@ -95,8 +95,6 @@ static void drains(void)
     tap_ok(trips <= TRIPS_EACH * count, "%d handovers need at most %d round trips each: %d", count,
            TRIPS_EACH, trips);
     set_polls(0);
-    rowlock_lock_close(holder);
-    rowlock_db_close(db);
     for (int i = 0; i < count; i++) {
         rowlock_lock_close(locks[i]);
         rowlock_db_close(dbs[i]);

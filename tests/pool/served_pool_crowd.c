@@ -79,13 +79,13 @@ static int run(const struct raw *this, const char *given)
 {
     static struct waiter waiters[CROWD];
     static rowlock_lock *held[CROWD];
-    char *through = NULL;
+    OWNED(text) char *through = NULL;
     int done = 0;
     raw = this;
     url = given;
     count = load_count(BRIEF, CROWD, 100);
     int counted_ms = load_is_long() ? WHOLE_COUNTED_MS : COUNTED_MS;
-    struct faultproxy *proxy = faultproxy_start(url, &through);
+    OWNED(proxy) struct faultproxy *proxy = faultproxy_start(url, &through);
     if (!proxy)
         return tap_skip_all("the server's URL has no host and port");
     must_install(url);
@@ -99,7 +99,7 @@ static int run(const struct raw *this, const char *given)
                   "another program holds many locks");
     }
     long long before = raw_sessions(raw, url);
-    rowlock_pool *pool = must_pool(through, 2, NULL);
+    OWNED(pool) rowlock_pool *pool = must_pool(through, 2, NULL);
     start_all(waiters, pool);
     until(EVENTUALLY(tickets() == count), "all wait");
 
@@ -136,9 +136,6 @@ static int run(const struct raw *this, const char *given)
     }
     tap_is_int(done, count, "each gets its lock when it is released");
     tap_is_int(tickets(), 0, "and leaves no ticket");
-    rowlock_pool_close(pool);
-    faultproxy_stop(proxy);
-    free(through);
     return tap_done();
 }
 

@@ -200,7 +200,7 @@ static int act_verify(struct member *m)
 
 static void left_to_pool(void)
 {
-    struct swarm s;
+    CLOSED_BY(swarm_close) struct swarm s;
     swarm_open_with(&s, raw, straight, through, 1, FEW, -1);
     tap_is_int(swarm_act(&s, act_try, ROWLOCK_OK), FEW, "locks are held");
     faultproxy_blackhole(proxy);
@@ -210,7 +210,6 @@ static void left_to_pool(void)
     faultproxy_heal(proxy);
     until(EVENTUALLY(rows() == 0), "the pool releases them");
     tap_is_int(rows(), 0, "the pool releases them later");
-    swarm_close(&s);
 }
 
 static void left_at_the_end(void)

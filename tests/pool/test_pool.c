@@ -106,11 +106,10 @@ static void test_handles(void)
 /* The calls of the database for one caller. */
 static const char *use(rowlock_db *db)
 {
-    rowlock_lock *lock = must_lock(db, "x");
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "x");
     tap_is_int(try_lock(lock, 0), ROWLOCK_OK, "acquire");
     tap_is_int(rowlock_renew(lock, 0), ROWLOCK_OK, "renew");
     tap_is_int(rowlock_release(lock), ROWLOCK_OK, "release");
-    rowlock_lock_close(lock);
     return script_calls();
 }
 

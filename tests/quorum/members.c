@@ -120,11 +120,8 @@ static char *sql_of(const struct members *m, int member, const char *format, lon
 
 long long members_ask(const struct members *m, int member, const char *format)
 {
-    char *url = plain_url(m, member), *sql = sql_of(m, member, format, 0);
-    long long number = db_int(m->raw, url, "%s", sql);
-    free(sql);
-    free(url);
-    return number;
+    OWNED(text) char *url = plain_url(m, member), *sql = sql_of(m, member, format, 0);
+    return db_int(m->raw, url, "%s", sql);
 }
 
 void members_change(const struct members *m, int member, const char *format, long long number)

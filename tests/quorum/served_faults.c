@@ -365,16 +365,16 @@ static int try_patiently(void *lock)
 /* One member refuses, one grants, and one hangs much longer than the test waits. */
 static void test_try(bool hangs_before)
 {
-    rowlock_db *db = members_open(&m);
-    rowlock_lock *held = must_lock(db, "tried");
+    OWNED(db) rowlock_db *db = members_open(&m);
+    OWNED(lock) rowlock_lock *held = must_lock(db, "tried");
     rowlock_db_options how =
         *OPTIONS(db, .statement_timeout_ms = LONG_MS, .connect_timeout_ms = LONG_MS);
     hold_in_all(db, held);
     change(0, "DELETE FROM %slocks");
     if (hangs_before)
         freeze(2);
-    rowlock_db *other = must_quorum(m.urls, MEMBERS, &how);
-    rowlock_lock *wanted = must_lock(other, "tried");
+    OWNED(db) rowlock_db *other = must_quorum(m.urls, MEMBERS, &how);
+    OWNED(lock) rowlock_lock *wanted = must_lock(other, "tried");
     if (!hangs_before && rowlock_verify(held) == ROWLOCK_OK)
         freeze(2);
     struct helper *helper = helper_start(try_patiently, wanted);
@@ -386,8 +386,6 @@ static void test_try(bool hangs_before)
     tap_ok(is_complete(held), "the holder gives the member the row that it lacks");
     is_released(db, held);
     ends_free(other, wanted);
-    close_locks(held, wanted);
-    close_dbs(other, db);
 }
 
 /* ---- a keeper */
@@ -476,13 +474,10 @@ static void test_slow_member(void)
     OWNED(keeper) rowlock_keeper *keeper = members_keeper(&m, KEEPER_MS);
     OWNED(db) rowlock_db *db = members_open(&m);
     rowlock_lock *lock[LOCKS];
-    char name[20];
     int renewed = 0;
     faultproxy_slow(m.proxy[2], SLOW_US / 10);
-    for (int i = 0; i < LOCKS; i++) {
-        snprintf(name, sizeof name, "slow %d", i);
-        lock[i] = keep(db, keeper, name, KEPT_MS);
-    }
+    for (int i = 0; i < LOCKS; i++)
+        lock[i] = keep(db, keeper, textf("slow %d", i), KEPT_MS);
     for (int i = 0; i < LOCKS * ROUNDS; i++)
         renewed += rowlock_renew(lock[i % LOCKS], 0) == ROWLOCK_OK;
     tap_is_int(renewed, LOCKS * ROUNDS, "renewals are decided without a slow member");
