@@ -51,9 +51,7 @@ static void leave_rows(const struct contract *c, const char *prefix, int count)
 /* Calls it in this session; false: it fails, and says why. */
 static bool is_kept(const struct contract *c, void *session, const char *ages, char why[300])
 {
-    char call[100];
-    snprintf(call, sizeof call, "CALL %shousekeeping(%s)", PREFIX, ages);
-    return c->raw->run(session, call, why, 300);
+    return c->raw->run(session, textf("CALL %shousekeeping(%s)", PREFIX, ages), why, 300);
 }
 
 static void keep_house(const struct contract *c, const char *days)

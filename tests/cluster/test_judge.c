@@ -160,9 +160,8 @@ static void test_spoiled(const char *good, const struct sentence *sentences,
 
 int main(void)
 {
-    const char *tmp = getenv("TMPDIR");
     long long next = 0;
-    snprintf(path, sizeof path, "%s/spoiled-history", tmp ? tmp : "/tmp");
+    snprintf(path, sizeof path, "%s/spoiled-history", test_folder());
     test_good(cluster_good, cluster_sentences, "a good history of a cluster", 4, 1);
     judge_marks(path, count_mark, &next);
     tap_is_int(next, 1990, "the time from a fault to the next grant is measured");

@@ -45,16 +45,14 @@ static int granted(rowlock_db *db, const char *name)
 
 static void passed_over(const char *what)
 {
-    char name[60];
     int found = 0;
     for (int i = 0; i < HANDLES; i++) {
         OWNED(db) rowlock_db *db = NULL;
         rowlock_error err = ROWLOCK_ERROR_INIT;
-        snprintf(name, sizeof name, "%s %d", what, i);
         if (rowlock_db_open(list, NULL, &db, &err) != ROWLOCK_OK)
             tap_note("%s", err.text);
         else
-            found += granted(db, name) == ROWLOCK_OK;
+            found += granted(db, textf("%s %d", what, i)) == ROWLOCK_OK;
     }
     tap_is_int(found, HANDLES, "node 1 is %s: each of %d handles takes the next of the list", what,
                HANDLES);
@@ -75,11 +73,10 @@ static void goes_over(rowlock_db *db, const char *name)
 
 static void is_bad(const char *member)
 {
-    char value[200], want[100];
-    snprintf(want, sizeof want, "Group Replication, this member: %s", member);
+    char value[200];
     tap_is_int(finding(node[0], "replication", value, sizeof value), ROWLOCK_BAD,
                "check of such a node says that it is bad");
-    tap_is_str(value, want, "and why");
+    tap_is_str(value, textf("Group Replication, this member: %s", member), "and why");
 }
 
 static void cut_off(void)
@@ -168,13 +165,11 @@ static void not_online(void)
 static pid_t pid_of_node_3(void)
 {
     const char *dirs = getenv("ROWLOCK_TEST_NODE_DIRS");
-    char dir[200], path[220];
+    char dir[200];
     int pid = 0;
     FILE *file = NULL;
-    if (dirs && sscanf(dirs, "%*s %*s %199s", dir) == 1) {
-        snprintf(path, sizeof path, "%s/pid", dir);
-        file = fopen(path, "r");
-    }
+    if (dirs && sscanf(dirs, "%*s %*s %199s", dir) == 1)
+        file = fopen(textf("%s/pid", dir), "r");
     if (!file || fscanf(file, "%d", &pid) != 1 || pid <= 1)
         raw_failed("no pid of node 3", dirs ? dirs : "");
     fclose(file);

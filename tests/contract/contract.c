@@ -153,6 +153,7 @@ void drop_tables(const struct contract *c, const char *prefix)
         drop_if_there(c, session, routine, prefix, routines[i]);
 }
 
+/* What the end of the subject drops. */
 static char prefixes[20][40];
 static int prefix_count;
 

@@ -281,13 +281,12 @@ void loss_drop_tables(const struct loss *l)
 bool loss_set_up(struct loss *l, const struct raw *raw, const char *url, int number)
 {
     *l = (struct loss){.raw = raw, .url = url, .number = number, .what = "a worker"};
-    char parameter[60];
     l->proxy = faultproxy_start(l->url, &l->through);
     if (!l->proxy)
         return false;
     snprintf(l->text, sizeof l->text, "worker %d", number);
     snprintf(l->prefix, sizeof l->prefix, "lost%d_", number);
-    snprintf(parameter, sizeof parameter, "rowlock_prefix=%s", l->prefix);
+    const char *parameter = textf("rowlock_prefix=%s", l->prefix);
     l->ours = url_with(l->url, parameter);
     l->via = url_with(l->through, parameter);
     l->session = l->raw->open(l->url);
@@ -306,9 +305,8 @@ void loss_check_rest(struct loss *l)
     /* What a case had sent that was begun anew may have arrived after its rows were removed. */
     raw_run(l->raw, l->session, "DELETE FROM %slocks WHERE name IN ('%s')", l->prefix, l->dropped);
     long long left = raw_int(l->raw, l->session, "SELECT count(*) FROM %slocks", l->prefix);
-    char name[300] = "", sql[100];
-    snprintf(sql, sizeof sql, "SELECT max(name) FROM %slocks", l->prefix);
-    l->raw->ask(l->session, sql, name, sizeof name);
+    char name[300] = "";
+    l->raw->ask(l->session, textf("SELECT max(name) FROM %slocks", l->prefix), name, sizeof name);
     loss_ok(l, left >= l->explained && left <= l->explained + l->may_follow,
             "%lld rows are left, the last of '%s': %d explained, %d may have come since", left,
             name, l->explained, l->may_follow);

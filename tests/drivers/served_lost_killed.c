@@ -90,25 +90,22 @@ static bool find_session(struct loss *l, bool waits, char *id, size_t cap)
     static const char *const waiting[] = {"wait_event_type = 'Lock'",
                                           "command <> 'Sleep' AND time_ms > 30"};
     const char *where = waits ? waiting[is_mysql(l)] : is_mysql(l) ? "1 = 1" : "state = 'active'";
-    char sql[400];
-    snprintf(sql, sizeof sql,
-             is_mysql(l) ? "SELECT id FROM information_schema.processlist WHERE info LIKE '%%%s%%' "
-                           "AND id <> connection_id() AND %s LIMIT 1"
-                         : "SELECT pid FROM pg_stat_activity WHERE query LIKE '%%%s%%' AND pid <> "
-                           "pg_backend_pid() AND %s LIMIT 1",
-             l->prefix, where);
+    const char *sql = textf(
+        is_mysql(l) ? "SELECT id FROM information_schema.processlist WHERE info LIKE '%%%s%%' "
+                      "AND id <> connection_id() AND %s LIMIT 1"
+                    : "SELECT pid FROM pg_stat_activity WHERE query LIKE '%%%s%%' AND pid <> "
+                      "pg_backend_pid() AND %s LIMIT 1",
+        l->prefix, where);
     return l->raw->ask(l->session, sql, id, cap);
 }
 
 /* It may have ended by itself meanwhile. */
 static void interrupt_session(struct loss *l, const char *id, enum interruption how)
 {
-    char sql[100], ignored[300];
-    if (is_mysql(l))
-        snprintf(sql, sizeof sql, "KILL %s %s", how == KILLED ? "CONNECTION" : "QUERY", id);
-    else
-        snprintf(sql, sizeof sql, "SELECT pg_%s_backend(%s)",
-                 how == KILLED ? "terminate" : "cancel", id);
+    char ignored[300];
+    const char *sql =
+        is_mysql(l) ? textf("KILL %s %s", how == KILLED ? "CONNECTION" : "QUERY", id)
+                    : textf("SELECT pg_%s_backend(%s)", how == KILLED ? "terminate" : "cancel", id);
     l->raw->run(l->session, sql, ignored, sizeof ignored);
 }
 

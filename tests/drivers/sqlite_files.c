@@ -11,18 +11,10 @@
 
 enum { TTL_MS = 30000 };
 
-static const char *folder(void)
-{
-    const char *tmp = getenv("TMPDIR");
-    return tmp ? tmp : "/tmp";
-}
-
 static int mode_of(const char *url, const char *beside)
 {
-    char path[600];
     struct stat file;
-    snprintf(path, sizeof path, "%s%s", path_of(url), beside);
-    return stat(path, &file) == 0 ? (int)(file.st_mode & 07777) : -1;
+    return stat(textf("%s%s", path_of(url), beside), &file) == 0 ? (int)(file.st_mode & 07777) : -1;
 }
 
 static void access_is(rowlock_db *db, rowlock_verdict want, const char *what)
@@ -48,10 +40,10 @@ static void private_file(void)
     access_is(db, ROWLOCK_BAD, "a user who may write it can forge a grant");
     chmod(path_of(url), 0600);
     struct stat kept;
-    stat(folder(), &kept);
-    chmod(folder(), 0777);
+    stat(test_folder(), &kept);
+    chmod(test_folder(), 0777);
     access_is(db, ROWLOCK_BAD, "a user who may write to its folder can replace it");
-    chmod(folder(), kept.st_mode & 07777);
+    chmod(test_folder(), kept.st_mode & 07777);
     umask(before);
 }
 

@@ -475,10 +475,10 @@ static void test_turn(void)
 
 int main(void)
 {
-    const char *given = getenv(raw_sqlite.url_env), *base = getenv("TMPDIR");
+    const char *given = getenv(raw_sqlite.url_env);
     if (!given || !*given)
         return tap_skip_all("no SQLite to test on");
-    snprintf(folder, sizeof folder, "%s/files-XXXXXX", base ? base : "/tmp");
+    snprintf(folder, sizeof folder, "%s/files-XXXXXX", test_folder());
     if (!mkdtemp(folder) || chmod(folder, 0755) != 0)
         return 1;
     cannot_open("no/such/folder.db", ROWLOCK_EINVAL, "does not exist", "a folder that is missing");

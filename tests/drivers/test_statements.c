@@ -4,18 +4,16 @@
  * ours, and nothing else changed. What the statements do is in the contract tests. */
 #include "fail_alloc.h"
 #include "core/statements.h"
-#include "tap.h"
+#include "quick.h"
 
 #include <ctype.h>
-#include <stdio.h>
-#include <string.h>
 
 static const struct rlk_driver dialects[] = {
     {.name = "postgres", .quote = '"', .marker = '$', .numbered = true},
     {.name = "mysql", .quote = '`', .marker = '?'},
     {.name = "sqlite", .quote = '"', .marker = '?', .numbered = true},
 };
-enum { DIALECTS = sizeof dialects / sizeof dialects[0] };
+enum { DIALECTS = COUNT(dialects) };
 
 static void fill(struct rlk_texts *texts, const struct rlk_driver *dialect, const char *schema,
                  const char *prefix)
@@ -55,8 +53,7 @@ static bool is_without(const char *dialect, int step)
         " sweep_end:pm sweep_keys:ps once_prove:ms row_lock:pm rows_update:s rows_insert:s"
         " rows_remove:s rows_find:s routines:ps events:ps may_remake:ps remake:s"
         " renew_usual:ps renew_all_usual:ps blockers:s upgrade:pms rows_read:s rows_marked:ps";
-    char key[60];
-    snprintf(key, sizeof key, " %s:", rlk_steps[step].name);
+    const char *key = textf(" %s:", rlk_steps[step].name);
     const char *found = strstr(without, key);
     const char *letters = found ? found + strlen(key) : " ";
     return memchr(letters, dialect[0], strcspn(letters, " ")) != NULL;
@@ -79,9 +76,8 @@ static void test_all_steps(void)
             tap_ok(strstr(sql, "/* rowlock:") != NULL, "its comment is as it was");
             if (!(rlk_steps[step].is & RLK_TEMPLATE))
                 tap_is_int(braced(sql), 0, "what stands in braces is a parameter of the step");
-            char quoted[32];
-            snprintf(quoted, sizeof quoted, "%cs%c.%czz_", dialects[d].quote, dialects[d].quote,
-                     dialects[d].quote);
+            const char quote = dialects[d].quote;
+            const char *quoted = textf("%cs%c.%czz_", quote, quote, quote);
             bool has_bodies = strcmp(dialects[d].name, "mysql") == 0 && step == RLK_STEP_SCHEMA;
             if (has_bodies)
                 tap_ok(count(sql, quoted) < count(sql, "`zz_") &&
@@ -211,17 +207,16 @@ static void test_no_memory(void)
 }
 
 /* "*request* lease" of the document as the list has it. */
-static void spell_out(const char *told, char *out, size_t cap)
+static const char *spelled_out(const char *told)
 {
     static const char request[] = "*request*";
     bool short_form = strncmp(told, request, strlen(request)) == 0;
-    snprintf(out, cap, "%s%s", short_form ? RLK_REQUEST : "",
-             told + (short_form ? strlen(request) : 0));
+    return short_form ? textf("%s%s", RLK_REQUEST, told + strlen(request)) : told;
 }
 
 static void test_document(void)
 {
-    char line[4000], name[40], told[300], parameters[400], listed[400];
+    char line[4000], name[40], told[300];
     FILE *file = fopen("sql/README.md", "r");
     int found = 0;
     while (file && fgets(line, sizeof line, file)) {
@@ -231,13 +226,13 @@ static void test_document(void)
             if (strcmp(rlk_steps[step].name, name) != 0 || (rlk_steps[step].is & RLK_TEMPLATE))
                 continue;
             const char *semicolon = strstr(rlk_steps[step].parameters, " ;");
-            snprintf(listed, sizeof listed, "%.*s%s ",
-                     semicolon ? (int)(semicolon - rlk_steps[step].parameters) : 300,
-                     rlk_steps[step].parameters, semicolon ? semicolon + 1 : "");
-            spell_out(told, parameters, sizeof parameters);
+            const char *listed =
+                textf("%.*s%s ", semicolon ? (int)(semicolon - rlk_steps[step].parameters) : 300,
+                      rlk_steps[step].parameters, semicolon ? semicolon + 1 : "");
             found++;
             if (rlk_steps[step].parameters[0])
-                tap_is_str(parameters, listed, "sql/README.md has the parameters of %s", name);
+                tap_is_str(spelled_out(told), listed, "sql/README.md has the parameters of %s",
+                           name);
         }
     }
     tap_ok(found > 30, "it has all steps");

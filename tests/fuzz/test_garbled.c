@@ -36,20 +36,16 @@ static void on(const char *url, const char *garbles)
 
 int main(void)
 {
-    char url[200];
     /* A call that does not end ends the test. */
     alarm((unsigned)slow_ms(120));
     if (RLK_WITH_POSTGRES) {
-        snprintf(url, sizeof url,
-                 "postgresql://app@127.0.0.1:%d/0?sslmode=disable&gssencmode=disable",
-                 fake_postgres_start());
+        const char *url =
+            textf("postgresql://app@127.0.0.1:%d/0?sslmode=disable&gssencmode=disable",
+                  fake_postgres_start());
         for (const char *garbles = "GHW?"; *garbles; garbles++)
             on(url, (const char[]){*garbles, 0});
     }
-    if (RLK_WITH_MYSQL) {
-        snprintf(url, sizeof url, "mysql://app@127.0.0.1:%d/0?ssl_mode=disabled",
-                 fake_mysql_start());
-        on(url, "?");
-    }
+    if (RLK_WITH_MYSQL)
+        on(textf("mysql://app@127.0.0.1:%d/0?ssl_mode=disabled", fake_mysql_start()), "?");
     return tap_done();
 }

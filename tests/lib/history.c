@@ -17,9 +17,7 @@ const char *history_path(const char *name)
 
 void history_open(const char *name)
 {
-    folder = name ? name : getenv("TMPDIR");
-    if (!folder)
-        folder = "/tmp";
+    folder = name ? name : test_folder();
     file = open(history_path("history"), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (file < 0)
         abort();

@@ -394,10 +394,15 @@ char *url_with(const char *url, const char *parameter)
     return whole;
 }
 
-char *file_url(const char *name)
+const char *test_folder(void)
 {
     const char *folder = getenv("TMPDIR");
-    return strdup(textf("sqlite:%s/%s", folder ? folder : "/tmp", name));
+    return folder ? folder : "/tmp";
+}
+
+char *file_url(const char *name)
+{
+    return strdup(textf("sqlite:%s/%s", test_folder(), name));
 }
 
 const char *path_of(const char *url)

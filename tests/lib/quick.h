@@ -105,6 +105,7 @@ const char *textf(const char *format, ...) __attribute__((format(printf, 1, 2)))
 /* The URL with one more parameter. Free it. */
 char *url_with(const char *url, const char *parameter);
 
+const char *test_folder(void);
 /* A SQLite file of this name in the test's folder. Free it. path_of: where the file is. */
 char *file_url(const char *name);
 const char *path_of(const char *url);

@@ -171,11 +171,10 @@ static bool has_guard(const struct contract *c, const char *sql)
 
 static void plain_guard(const struct contract *c, const char *isolation)
 {
-    char sql[200];
     OWNED(scene) struct scene s = scene_open(c, isolation, "tx plain", false);
     int64_t token = scene_held_too_long(&s);
     tap_ok(has_guard(c, textf(by_hand(c), "{name}")), "guard.sql has the plain SQL guard");
-    snprintf(sql, sizeof sql, by_hand(c), "'tx plain'");
+    OWNED(text) char *sql = strdup(textf(by_hand(c), "'tx plain'"));
     scene_begin(&s);
     tap_is_int(raw_int(c->raw, s.session, "%s", sql), token, "%s: the plain SQL guard", isolation);
     scene_rival_tries(&s, ROWLOCK_BUSY, "keeps the rival out");

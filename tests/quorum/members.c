@@ -10,7 +10,7 @@ enum { PATIENCE_MS = 60000 };
 
 static void make_one(struct members *m, int i, const char *url)
 {
-    char own[40], *through = NULL;
+    char *through = NULL;
     if (strncmp(url, "sqlite", 6) == 0) {
         snprintf(m->prefix[i], sizeof m->prefix[i], "rowlock_");
         if (asprintf(&m->straight[i], "%s.%d", url, i + 1) < 0)
@@ -18,8 +18,7 @@ static void make_one(struct members *m, int i, const char *url)
         m->urls[i] = m->straight[i];
     } else {
         snprintf(m->prefix[i], sizeof m->prefix[i], "member%d_", i + 1);
-        snprintf(own, sizeof own, "rowlock_prefix=%s", m->prefix[i]);
-        m->straight[i] = url_with(url, own);
+        m->straight[i] = url_with(url, textf("rowlock_prefix=%s", m->prefix[i]));
         if (!(m->proxy[i] = faultproxy_start(m->straight[i], &through)))
             raw_failed("no proxy", url);
         m->urls[i] = through;

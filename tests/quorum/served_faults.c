@@ -51,13 +51,12 @@ static void change(int i, const char *format)
 /* For people: what a lock has lost, and in which members. */
 static void note_rows(rowlock_lock *lock, int said)
 {
-    char newest[200], ours[300];
     const char *name = rowlock_lock_name(lock);
-    snprintf(newest, sizeof newest,
-             "SELECT coalesce(max(token), 0) FROM %%stokens WHERE name = '%s'", name);
-    snprintf(ours, sizeof ours,
-             "SELECT coalesce(max(token), 0) FROM %%slocks WHERE name = '%s' AND owner = '%s'",
-             name, rowlock_lock_owner(lock));
+    const char *newest =
+        textf("SELECT coalesce(max(token), 0) FROM %%stokens WHERE name = '%s'", name);
+    const char *ours =
+        textf("SELECT coalesce(max(token), 0) FROM %%slocks WHERE name = '%s' AND owner = '%s'",
+              name, rowlock_lock_owner(lock));
     for (int i = 0; i < MEMBERS; i++)
         tap_note("%s of token %lld: member %d has our row with token %lld, newest is %lld",
                  rowlock_result_name(said), (long long)rowlock_lock_token(lock), i,
@@ -68,11 +67,10 @@ static void note_rows(rowlock_lock *lock, int said)
  * that is lost, the row is removed again, unless a renewal has counted it. */
 static bool is_complete(rowlock_lock *lock)
 {
-    char token[200];
     int said = ROWLOCK_OK;
-    snprintf(token, sizeof token,
-             "SELECT coalesce(max(token), 0) FROM %%slocks WHERE name = '%s' AND renewals > 0",
-             rowlock_lock_name(lock));
+    const char *token =
+        textf("SELECT coalesce(max(token), 0) FROM %%slocks WHERE name = '%s' AND renewals > 0",
+              rowlock_lock_name(lock));
     for (int64_t end = clock_ms() + slow_ms(PATIENCE_MS); clock_ms() < end; sleep_ms(5)) {
         int level = 0;
         for (int i = 0; i < MEMBERS; i++)
@@ -394,9 +392,8 @@ static void test_try(bool hangs_before)
  * lease. */
 static bool none_outlives_its_lease(void)
 {
-    char live[200];
     int rows = 1;
-    snprintf(live, sizeof live, "SELECT count(*) FROM %%slocks WHERE expires > %s", m.raw->clock);
+    const char *live = textf("SELECT count(*) FROM %%slocks WHERE expires > %s", m.raw->clock);
     for (int64_t end = clock_ms() + slow_ms(PATIENCE_MS); rows && clock_ms() < end; sleep_ms(20)) {
         rows = 0;
         for (int i = 0; i < MEMBERS; i++)
@@ -442,9 +439,8 @@ static void test_top_up(bool slow)
 /* Each lock whose name begins so. */
 static bool renewals_become(int member, const char *name, int wanted)
 {
-    char least[200];
-    snprintf(least, sizeof least,
-             "SELECT coalesce(min(renewals), -1) FROM %%slocks WHERE name LIKE '%s%%%%'", name);
+    const char *least =
+        textf("SELECT coalesce(min(renewals), -1) FROM %%slocks WHERE name LIKE '%s%%%%'", name);
     return EVENTUALLY(members_ask(&m, member, least) >= wanted);
 }
 

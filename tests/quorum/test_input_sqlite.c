@@ -45,10 +45,9 @@ static void test_refused(void)
 /* White space of any kind, before and after them too. */
 static void test_white_space(void)
 {
-    char text[1000];
     OWNED(db) rowlock_db *db = NULL;
     OWNED(lock) rowlock_lock *lock = NULL;
-    snprintf(text, sizeof text, "%s\n\t%s  %s\n", first, second, third);
+    const char *text = textf("%s\n\t%s  %s\n", first, second, third);
     tap_is_int(rowlock_db_open(text, NULL, &db, NULL), ROWLOCK_OK, "URLs in lines");
     lock = must_lock(db, "white space");
     tap_is_int(rowlock_acquire(lock, OPTIONS(acquire, .keep = 1)), ROWLOCK_OK,

@@ -179,10 +179,9 @@ static void each_is_named(const struct load *l, enum op op, bool all_or_nothing)
     size_t named = 0;
     for (size_t i = 0; i < l->n; i++) {
         const char *want = mixed_says(op, all_or_nothing, &l->changes[i]);
-        char got[60];
-        snprintf(got, sizeof got, "%s %lld",
-                 rowlock_result_name(l->changes[i].result) + strlen("ROWLOCK_"),
-                 (long long)l->changes[i].current);
+        const char *got =
+            textf("%s %lld", rowlock_result_name(l->changes[i].result) + strlen("ROWLOCK_"),
+                  (long long)l->changes[i].current);
         named += strcmp(got, want) == 0;
         if (strcmp(got, want) != 0)
             tap_note("row %lld says %s, wanted %s", (long long)l->keys[i].number, got, want);

@@ -317,13 +317,10 @@ static void change_inside(struct person *p, struct batch b[2])
 static bool change_one_by_hand(struct person *p, int row, long long amount)
 {
     const struct raw *raw = p->crowd->how->raw;
-    char sql[200];
-    snprintf(sql, sizeof sql, "UPDATE crowded SET version = version + 1 WHERE id = %d", row);
-    if (!say(p, sql))
+    if (!say(p, textf("UPDATE crowded SET version = version + 1 WHERE id = %d", row)))
         return false;
     amount += raw_int(raw, p->session, "SELECT amount FROM crowded WHERE id = %d", row);
-    snprintf(sql, sizeof sql, "UPDATE crowded SET amount = %lld WHERE id = %d", amount, row);
-    return say(p, sql);
+    return say(p, textf("UPDATE crowded SET amount = %lld WHERE id = %d", amount, row));
 }
 
 static void change_by_hand(struct person *p)

@@ -215,9 +215,8 @@ static int call(void *argument)
 /* A file has no server to ask: is our thread asleep? */
 static bool is_asleep(int thread)
 {
-    char path[100], line[300] = "";
-    snprintf(path, sizeof path, "/proc/self/task/%d/stat", thread);
-    FILE *f = thread ? fopen(path, "r") : NULL;
+    char line[300] = "";
+    FILE *f = thread ? fopen(textf("/proc/self/task/%d/stat", thread), "r") : NULL;
     if (!f)
         return false;
     bool read = fgets(line, sizeof line, f) != NULL;

@@ -45,10 +45,9 @@ struct deal {
 static void open_its_table(struct deal *d)
 {
     static const char *const key[] = {"id", NULL}, *const columns[] = {"n", NULL};
-    char name[60];
-    snprintf(name, sizeof name, "%srows", d->l->prefix);
-    struct about about = *ABOUT(.name = name, .key = key, .columns = columns,
-                                .set = d->trade->adds ? "n = n + ?" : NULL, .first_version = 1);
+    struct about about =
+        *ABOUT(.name = textf("%srows", d->l->prefix), .key = key, .columns = columns,
+               .set = d->trade->adds ? "n = n + ?" : NULL, .first_version = 1);
     loss_result(d->l, d->db, open_table(d->db, &about, &d->table), ROWLOCK_OK,
                 "the table is opened");
 }

@@ -338,13 +338,11 @@ static void refused_row(const struct contract *c, const char *url, bool as_reade
 /* The private server lets every user in without a password. */
 static void refused_rows(const struct contract *c)
 {
-    char url[300];
     const char *at = strstr(c->url, "://postgres@");
     refused_row(c, c->url, false);
     if (!is_postgres(c) || !at || !raw_is_ours(c->raw))
         return;
-    snprintf(url, sizeof url, "postgresql://obs_writer@%s", at + strlen("://postgres@"));
-    refused_row(c, url, true);
+    refused_row(c, textf("postgresql://obs_writer@%s", at + strlen("://postgres@")), true);
 }
 
 /* ---- two keys that the table's collation takes for one */

@@ -351,9 +351,9 @@ static const struct {
 
 static bool set_session(const struct site *s, const char *what)
 {
-    char sql[200], ignored[200];
-    snprintf(sql, sizeof sql, "SET SESSION %s", what ? what : "");
-    return !what || s->c->raw->run(s->session, sql, ignored, sizeof ignored);
+    char ignored[200];
+    return !what ||
+           s->c->raw->run(s->session, textf("SET SESSION %s", what), ignored, sizeof ignored);
 }
 
 static void after_a_snapshot(const struct contract *c, int i)

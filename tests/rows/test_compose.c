@@ -94,11 +94,9 @@ static void test_own_sql(void)
                                                             : RLK_STEP_ROW_UPDATE,
                                         .sets = true,
                                         .kinds = kinds};
-        char sql[200];
-        snprintf(sql, sizeof sql, "%s\n, *", all[i].sql);
         open_shape(all[i].dialect, all[i].set);
         const struct rlk_text *text = compose("{set}*", &shape);
-        tap_is_str(text->sql, sql, "%s: %s", all[i].dialect, all[i].set);
+        tap_is_str(text->sql, textf("%s\n, *", all[i].sql), "%s: %s", all[i].dialect, all[i].set);
         tap_is_str(describe_params(text), all[i].params, "its parameters");
         close_table();
     }

@@ -2,25 +2,19 @@
  * Numbers as digits, in a program whose locale writes a comma where SQL and JSON want a point. */
 #include "base/base.h"
 #include "base/buffer.h"
-#include "tap.h"
+#include "quick.h"
 
 #include <locale.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* A locale of our own making, so that it is there on every machine. */
 static void speak_german(void)
 {
-    char command[500], folder[300], half[8];
-    const char *tmp = getenv("TMPDIR");
-    snprintf(folder, sizeof folder, "%s", tmp ? tmp : "/tmp");
-    snprintf(command, sizeof command, "localedef -f UTF-8 -i de_DE '%s/de_DE' >&2", folder);
-    if (system(command) != 0)
+    const char *folder = test_folder();
+    if (system(textf("localedef -f UTF-8 -i de_DE '%s/de_DE' >&2", folder)) != 0)
         tap_ok(false, "localedef makes a locale (Debian: locales)");
     setenv("LOCPATH", folder, 1);
     bool spoken = setlocale(LC_ALL, "de_DE") != NULL;
-    snprintf(half, sizeof half, "%.1f", 0.5);
+    const char *half = textf("%.1f", 0.5);
     tap_ok(spoken && strcmp(half, "0,5") == 0, "the program writes 0,5: %s", half);
 }
 

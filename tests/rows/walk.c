@@ -661,11 +661,8 @@ static void insert_key(const struct site *s, const char *value)
 static void text_keys(const struct contract *c, const char *type)
 {
     OWNED(site) struct site s = key_site(c, type);
-    char value[60];
-    for (int i = 0; i < 3 * COUNT(words); i++) {
-        snprintf(value, sizeof value, "'%s %d'", words[i % COUNT(words)], i); /* some are equal */
-        insert_key(&s, value);
-    }
+    for (int i = 0; i < 3 * COUNT(words); i++)
+        insert_key(&s, textf("'%s %d'", words[i % COUNT(words)], i)); /* some are equal */
     insert_key(&s, "''");
     walk_keys(c, NAMES("id"), type);
 }
