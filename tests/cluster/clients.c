@@ -126,23 +126,20 @@ static int guard(struct transfer *t)
 
 static int read_account(struct client *c, int account, rowlock_row *row)
 {
-    rowlock_value key = rowlock_int(account);
     long long began = now_us();
-    return heard(c, "read", began, CALL_MS, rowlock_read(c->accounts, &key, 0, row));
+    return heard(c, "read", began, CALL_MS, read_row(c->accounts, account, 0, row));
 }
 
 /* The version is the one of this moment: it refuses nothing that the guard lets pass. */
 static int write_account(struct client *c, int account, int64_t cents)
 {
-    rowlock_value key = rowlock_int(account), value = rowlock_int(cents);
-    rowlock_change change = {.key = &key, .values = &value};
     rowlock_row row = ROWLOCK_ROW_INIT;
     int result = read_account(c, account, &row);
     if (result != ROWLOCK_OK)
         return result;
-    change.version = row.version;
     long long began = now_us();
-    return heard(c, "update", began, CALL_MS, rowlock_update(c->accounts, &change, 1, NULL));
+    return heard(c, "update", began, CALL_MS,
+                 update_row(c->accounts, account, rowlock_int(cents), row.version));
 }
 
 static int write_journal(struct transfer *t)

@@ -167,7 +167,6 @@ static void collect(const struct load *load)
 {
     OWNED(db) rowlock_db *db = NULL;
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_value key = rowlock_int(REGISTER);
     rowlock_row row = ROWLOCK_ROW_INIT;
     size_t count;
     int64_t give_up = clock_ms() + slow_ms(COLLECT_MS);
@@ -179,7 +178,7 @@ static void collect(const struct load *load)
     tell_accounts(db, 'B');
     long long *ids = transfers_of(&count);
     OWNED(table) rowlock_table *journal = open_journal(db), *accounts = open_accounts(db);
-    if (!tell_rows(journal, 'J', ids, count) || rowlock_read(accounts, &key, 0, &row) != ROWLOCK_OK)
+    if (!tell_rows(journal, 'J', ids, count) || read_row(accounts, REGISTER, 0, &row) != ROWLOCK_OK)
         die("the journal", why(db));
     tell("R register %lld", (long long)row.values[0].number);
     tell_tokens(db);

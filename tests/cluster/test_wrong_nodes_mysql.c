@@ -110,9 +110,7 @@ static void not_ready(void)
 
 static int write_price(rowlock_table *prices, int id)
 {
-    const rowlock_value key = rowlock_int(id), price = rowlock_int(100 + id);
-    rowlock_change change = {.key = &key, .values = &price, .version = 1};
-    return rowlock_update(prices, &change, 1, NULL);
+    return update_row(prices, id, rowlock_int(100 + id), 1);
 }
 
 static int write_and_be_cut_off(void *context, const rowlock_attempt *attempt)

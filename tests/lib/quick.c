@@ -239,6 +239,19 @@ rowlock_table *must_prices(rowlock_db *db, const char *column)
     return table;
 }
 
+int update_row(rowlock_table *table, int64_t id, rowlock_value value, int64_t version)
+{
+    rowlock_value key = rowlock_int(id);
+    rowlock_change change = {.key = &key, .values = &value, .version = version};
+    return rowlock_update(table, &change, 1, NULL);
+}
+
+int read_row(rowlock_table *table, int64_t id, int lock, rowlock_row *row)
+{
+    rowlock_value key = rowlock_int(id);
+    return rowlock_read(table, &key, lock, row);
+}
+
 rowlock_lock *must_attach(rowlock_db *db, const char *name, const char *owner, int64_t token)
 {
     rowlock_lock *lock = NULL;

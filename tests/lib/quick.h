@@ -40,6 +40,9 @@ rowlock_db *must_open_with(const char *url, const rowlock_db_options *options);
 rowlock_lock *must_lock(rowlock_db *db, const char *name);
 /* The table prices, whose key is id, with this one column. */
 rowlock_table *must_prices(rowlock_db *db, const char *column);
+/* One row whose key is an integer. */
+int update_row(rowlock_table *table, int64_t id, rowlock_value value, int64_t version);
+int read_row(rowlock_table *table, int64_t id, int lock, rowlock_row *row);
 rowlock_lock *must_attach(rowlock_db *db, const char *name, const char *owner, int64_t token);
 rowlock_db *must_quorum(const char *const *urls, size_t count, const rowlock_db_options *options);
 /* Joins with short time limits, and again with longer ones while the machine is slow. */

@@ -111,10 +111,7 @@ static void test_frame(const struct frame *f, size_t nth)
 
 static int update_one(void)
 {
-    static const rowlock_value id = {.kind = ROWLOCK_INT, .number = 1},
-                               price = {.kind = ROWLOCK_NULL};
-    rowlock_change change = {.key = &id, .values = &price, .version = 7};
-    return rowlock_update(table, &change, 1, NULL);
+    return update_row(table, 1, rowlock_null(), 7);
 }
 
 static void changes(int want, const char *calls, const char *what)

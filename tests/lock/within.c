@@ -108,11 +108,10 @@ static void each_outcome(const struct inside *in)
     row_becomes(s, t, REMOVE, 4, NULL, FIRST, ROWLOCK_OK, 0, "within");
     row_becomes(s, t, REMOVE, 4, NULL, FIRST, ROWLOCK_GONE, 0, "within, once more");
     rowlock_row row = ROWLOCK_ROW_INIT;
-    rowlock_value one = rowlock_int(1), four = rowlock_int(4);
     for (int lock = 0; lock <= 1; lock++) {
-        is_result(s->db, rowlock_read(t, &one, lock, &row), ROWLOCK_OK, "read, lock %d", lock);
+        is_result(s->db, read_row(t, 1, lock, &row), ROWLOCK_OK, "read, lock %d", lock);
         tap_ok(row.version == FIRST + 2 && row.values[0].number == 7, "our own change");
-        is_result(s->db, rowlock_read(t, &four, lock, &row), ROWLOCK_GONE, "and our own removal");
+        is_result(s->db, read_row(t, 4, lock, &row), ROWLOCK_GONE, "and our own removal");
     }
 }
 

@@ -110,8 +110,7 @@ static void check_batch(struct deal *d)
 
 static int call_read(struct deal *d)
 {
-    rowlock_value id = rowlock_int(2);
-    return rowlock_read(d->table, &id, 0, &d->row);
+    return read_row(d->table, 2, 0, &d->row);
 }
 
 /* A plain read is never uncertain. */
@@ -139,13 +138,11 @@ static void check_read(struct deal *d)
 
 static int add_one(struct deal *d, int64_t id, int lock)
 {
-    rowlock_value one = rowlock_int(id), value = rowlock_int(1);
     rowlock_row row = ROWLOCK_ROW_INIT;
-    int result = rowlock_read(d->table, &one, lock, &row);
+    int result = read_row(d->table, id, lock, &row);
     if (result != ROWLOCK_OK)
         return result;
-    rowlock_change change = {.key = &one, .values = &value, .version = row.version};
-    return rowlock_update(d->table, &change, 1, NULL);
+    return update_row(d->table, id, rowlock_int(1), row.version);
 }
 
 static int add_to_two(void *context, const rowlock_attempt *a)

@@ -118,9 +118,8 @@ static int call_expect(struct round *r)
 
 static int call_read(struct round *r)
 {
-    rowlock_value id = rowlock_int(2);
     rowlock_row row = ROWLOCK_ROW_INIT;
-    int result = rowlock_read(r->table, &id, 0, &row);
+    int result = read_row(r->table, 2, 0, &row);
     return result == ROWLOCK_OK && row.version != 3 ? ROWLOCK_ESERVER : result;
 }
 
@@ -142,9 +141,7 @@ static int call_read_many(struct round *r)
 static int attempt(void *context, const rowlock_attempt *a)
 {
     struct round *r = context;
-    rowlock_value id = rowlock_int(1), one = rowlock_int(1);
-    rowlock_change add = {.key = &id, .values = &one, .version = 4};
-    return rowlock_update(r->adding, &add, 1, NULL);
+    return update_row(r->adding, 1, rowlock_int(1), 4);
 }
 
 CALL(call_retry, rowlock_retry(r->db, attempt, r, NULL, NULL))

@@ -159,8 +159,7 @@ static void policies(const struct contract *c)
         raw_run(c->raw, s.session, inside ? "ROLLBACK" : "SELECT 1");
         site_run(&s, "UPDATE obs_rows SET version = 1");
     }
-    rowlock_value missing = rowlock_int(9);
-    is_result(s.db, rowlock_read(t, &missing, 1, &row), ROWLOCK_GONE, "no row is no row");
+    is_result(s.db, read_row(t, 9, 1, &row), ROWLOCK_GONE, "no row is no row");
     raw_run(c->raw, s.session, "RESET ROLE");
     site_run(&s, "DROP TABLE obs_rows");
     site_run(&s, "DROP ROLE obs_reader");

@@ -113,19 +113,17 @@ static void locked(const struct site *s)
     rowlock_db *rival = must_open_with(s->c->url, OPTIONS(db, .statement_timeout_ms = 1000));
     const struct site theirs = {.c = s->c, .db = rival};
     OWNED(table) rowlock_table *other = must_open_table(&theirs, "many_rows", NAMES("n"));
-    rowlock_value key = rowlock_int(1), value = rowlock_int(5);
-    rowlock_change change = {.key = &key, .values = &value, .version = 2};
+    const rowlock_value five = rowlock_int(5);
     raw_run(s->c->raw, mine.session, "BEGIN");
     is_result(mine.db, read_keys(t, VALUES(rowlock_int(2), rowlock_int(1)), 2, 1), ROWLOCK_OK,
               "rows are locked in the application's transaction");
-    int result = rowlock_update(other, &change, 1, NULL);
+    int result = update_row(other, 1, five, 2);
     tap_ok(result < 0 || result == ROWLOCK_CONFLICT, "meanwhile another cannot change one: %s",
            rowlock_result_name(result));
-    change.version = told.versions[1];
-    is_result(mine.db, rowlock_update(t, &change, 1, NULL), ROWLOCK_OK, "the holder can");
+    int64_t version = told.versions[1];
+    is_result(mine.db, update_row(t, 1, five, version), ROWLOCK_OK, "the holder can");
     raw_run(s->c->raw, mine.session, "COMMIT");
-    change.version++;
-    is_result(rival, rowlock_update(other, &change, 1, NULL), ROWLOCK_OK, "and then the other");
+    is_result(rival, update_row(other, 1, five, version + 1), ROWLOCK_OK, "and then the other");
 }
 
 void contract_read_many(const struct contract *c)

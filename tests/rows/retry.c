@@ -46,13 +46,10 @@ static void trial_close(struct trial *trial)
 static int add(rowlock_table *t, int64_t id, int64_t more, const rowlock_attempt *attempt)
 {
     rowlock_row row = ROWLOCK_ROW_INIT;
-    rowlock_value key = rowlock_int(id);
-    int result = rowlock_read(t, &key, attempt->lock, &row);
+    int result = read_row(t, id, attempt->lock, &row);
     if (result != ROWLOCK_OK)
         return result;
-    rowlock_value n = rowlock_int(row.values[0].number + more);
-    rowlock_change change = {.key = &key, .values = &n, .version = row.version};
-    return rowlock_update(t, &change, 1, NULL);
+    return update_row(t, id, rowlock_int(row.values[0].number + more), row.version);
 }
 
 static void note(struct trial *trial, const rowlock_attempt *attempt)
@@ -124,17 +121,15 @@ static int come_second(void *context, const rowlock_attempt *attempt)
 {
     struct trial *trial = context;
     rowlock_row row = ROWLOCK_ROW_INIT;
-    rowlock_value key = rowlock_int(1);
     note(trial, attempt);
-    int result = rowlock_read(trial->t, &key, attempt->lock, &row);
+    int result = read_row(trial->t, 1, attempt->lock, &row);
     if (result != ROWLOCK_OK)
         return result;
     rowlock_value n = rowlock_int(row.values[0].number + 1);
     if (attempt->number <= trial->tries)
         site_run(trial->site,
                  "UPDATE retry_rows SET n = n + 100, version = version + 1 WHERE id = 1");
-    rowlock_change change = {.key = &key, .values = &n, .version = row.version};
-    return rowlock_update(trial->t, &change, 1, NULL);
+    return update_row(trial->t, 1, n, row.version);
 }
 
 /* Its own SQL is a part of the transaction. */

@@ -117,9 +117,8 @@ static void describe(const rowlock_value *v, char *out, size_t cap)
 static bool row_has(rowlock_table *t, int64_t id, const rowlock_value *want)
 {
     rowlock_row row = ROWLOCK_ROW_INIT;
-    rowlock_value key = rowlock_int(id);
     char got[200] = "no row", wanted[200];
-    int result = rowlock_read(t, &key, 0, &row);
+    int result = read_row(t, id, 0, &row);
     if (result == ROWLOCK_OK && equals(&row.values[0], want))
         return true;
     if (result == ROWLOCK_OK)

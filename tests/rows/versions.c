@@ -71,18 +71,16 @@ static bool is_text_of(const rowlock_value *value, const char *want)
 static void reads(const struct site *s, rowlock_table *t)
 {
     rowlock_row row = ROWLOCK_ROW_INIT;
-    rowlock_value one = rowlock_int(1), two = rowlock_int(2), none = rowlock_int(99);
     for (int lock = 0; lock <= 1; lock++) {
-        is_result(s->db, rowlock_read(t, &two, lock, &row), ROWLOCK_OK, "a row is read, lock %d",
-                  lock);
+        is_result(s->db, read_row(t, 2, lock, &row), ROWLOCK_OK, "a row is read, lock %d", lock);
         tap_ok(row.version == 1 && row.key[0].kind == ROWLOCK_INT && row.key[0].number == 2,
                "with its key and version");
         tap_ok(row.values[0].kind == ROWLOCK_INT && row.values[0].number == 20 &&
                    is_text_of(&row.values[1], "two"),
                "and its columns");
-        is_result(s->db, rowlock_read(t, &one, lock, &row), ROWLOCK_OK, "another");
+        is_result(s->db, read_row(t, 1, lock, &row), ROWLOCK_OK, "another");
         tap_ok(row.values[1].kind == ROWLOCK_NULL && row.version == 9, "with a NULL");
-        is_result(s->db, rowlock_read(t, &none, lock, &row), ROWLOCK_GONE, "one that is not there");
+        is_result(s->db, read_row(t, 99, lock, &row), ROWLOCK_GONE, "one that is not there");
     }
     row_becomes(s, t, EXPECT, 2, NULL, 1, ROWLOCK_OK, 1, "nothing is left locked");
 }
@@ -241,11 +239,10 @@ static void make_odd_table(const struct site *s, const char *whole)
 static void one_odd_row(const struct site *s, rowlock_table *t, const rowlock_value *values)
 {
     rowlock_row row = ROWLOCK_ROW_INIT;
-    rowlock_value one = rowlock_int(1);
     row_becomes(s, t, INSERT, 1, values, 0, ROWLOCK_OK, 3, "names of all sorts");
     row_becomes(s, t, UPDATE, 1, values, 3, ROWLOCK_OK, 4, "names of all sorts");
     row_becomes(s, t, TOUCH, 1, NULL, 3, ROWLOCK_STALE, 4, "names of all sorts");
-    is_result(s->db, rowlock_read(t, &one, 1, &row), ROWLOCK_OK, "the row is read");
+    is_result(s->db, read_row(t, 1, 1, &row), ROWLOCK_OK, "the row is read");
     tap_ok(row.version == 4 && row.values[0].number == 1 && row.values[2].number == 4 &&
                is_text_of(&row.values[1], "{set} %s ? $1"),
            "as it was written");
