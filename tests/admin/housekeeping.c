@@ -37,7 +37,7 @@ static void leave_rows(const struct contract *c, const char *prefix, int count)
         {"fingerprint, claim, token, expires, done, changed", "key ", "'', 1, 0, 1, i % 2 = 1"},
         {"token, granted", "name ", "i + 1"},
     };
-    int64_t now = wall_clock_us();
+    int64_t now = unix_clock_us();
     empty(c, prefix);
     for (int kind = 0; kind < KINDS; kind++)
         db_exec(c->raw, c->url,
@@ -214,7 +214,7 @@ static void one_at_a_time(const struct contract *c)
     db_exec(c->raw, c->url,
             "INSERT INTO %sonce (name, fingerprint, claim, token, expires, done, changed) "
             "VALUES ('%s', '', 7, 0, %lld, false, 1)",
-            PREFIX, KEY, (long long)(wall_clock_us() + DAY_US));
+            PREFIX, KEY, (long long)(unix_clock_us() + DAY_US));
     keep_house(c, "30");
     tap_is_int(all_rows(c, PREFIX), KINDS * 4 + 1,
                "while another run has the claim, it removes nothing");
@@ -260,7 +260,7 @@ static void killed(const struct contract *c)
     tap_is_int(rows(c, PREFIX, LOCKS), 1, "the batches that it has committed stay");
     tap_is_int(rows(c, PREFIX, TOKENS), 4, "the one that it was at is undone");
     tap_ok(db_int(c->raw, c->url, "SELECT expires FROM %sonce WHERE name = '%s'", PREFIX, KEY) <=
-               wall_clock_us() + 60 * 1000000,
+               unix_clock_us() + 60 * 1000000,
            "its claim is over in a minute");
     db_exec(c->raw, c->url, "UPDATE %sonce SET expires = 1 WHERE name = '%s'", PREFIX, KEY);
     keep_house(c, "30");

@@ -39,8 +39,8 @@ static void removes_what_is_over(const struct contract *c, rowlock_db *db)
     enum { EXPIRED = 1203, LIVE = 300, BATCH = 500 };
     struct seen seen = {.in_order = true};
     rowlock_sweep_report report = ROWLOCK_SWEEP_REPORT_INIT;
-    leave_rows(c, "expired ", EXPIRED, wall_clock_us() - HOUR_US);
-    leave_rows(c, "live ", LIVE, wall_clock_us() + HOUR_US);
+    leave_rows(c, "expired ", EXPIRED, unix_clock_us() - HOUR_US);
+    leave_rows(c, "live ", LIVE, unix_clock_us() + HOUR_US);
     rowlock_sweep_options how = *OPTIONS(sweep, .each = see_grant, .context = &seen, .batch = BATCH,
                                          .older_than_ms = 2 * 3600 * 1000);
     sweeps(c, db, &how, 0, EXPIRED + LIVE, "what is over for two hours");
@@ -98,13 +98,13 @@ static int sweep_in_thread(void *argument)
 /* What is renewed while the sweep is waiting for it stays. */
 static void renewed_meanwhile(const struct contract *c, const char *url)
 {
-    leave_rows(c, "renewed ", 1, wall_clock_us() - HOUR_US);
-    leave_rows(c, "stays over ", 1, wall_clock_us() - HOUR_US);
+    leave_rows(c, "renewed ", 1, unix_clock_us() - HOUR_US);
+    leave_rows(c, "stays over ", 1, unix_clock_us() - HOUR_US);
     OWNED(db) rowlock_db *db = must_open(url);
     OWNED(session) void *session = c->raw->open(c->url);
     raw_run(c->raw, session, "%s", c->begin);
     raw_run(c->raw, session, "UPDATE %slocks SET expires = %lld WHERE name = 'renewed 10000'",
-            PREFIX, (long long)(wall_clock_us() + HOUR_US));
+            PREFIX, (long long)(unix_clock_us() + HOUR_US));
     struct sweeper sweeper = {.db = db, .stop = true};
     struct helper *helper = helper_start(sweep_in_thread, &sweeper);
     /* Time: the sweep mostly waits for the row by then. A later one ends the same. */
@@ -125,7 +125,7 @@ static void sweeps_scattered(const struct contract *c, rowlock_db *db, bool repo
 {
     enum { ROWS = 300, OVER = ROWS / 7 };
     struct seen seen = {0};
-    leave_rows(c, "row ", ROWS, wall_clock_us() + HOUR_US);
+    leave_rows(c, "row ", ROWS, unix_clock_us() + HOUR_US);
     db_exec(c->raw, c->url,
             "UPDATE %slocks SET name = 'row 10100', slot = request, permits = -1 "
             "WHERE request > 101 AND request <= 131",
@@ -148,13 +148,13 @@ static void passes_over(const struct contract *c, rowlock_db *db, bool reports)
     struct seen seen = {.in_order = true};
     rowlock_sweep_options how =
         *OPTIONS(sweep, .each = reports ? see_grant : NULL, .context = &seen);
-    leave_rows(c, "row ", OVER, wall_clock_us() - HOUR_US);
+    leave_rows(c, "row ", OVER, unix_clock_us() - HOUR_US);
     OWNED(session) void *session = c->raw->open(c->url);
     raw_run(c->raw, session, "%s", c->begin);
     raw_run(c->raw, session, "SELECT token FROM %slocks WHERE name = 'row 10003' FOR UPDATE",
             PREFIX);
     raw_run(c->raw, session, "UPDATE %slocks SET expires = %lld WHERE name = 'row 10007'", PREFIX,
-            (long long)(wall_clock_us() + HOUR_US));
+            (long long)(unix_clock_us() + HOUR_US));
     raw_run(c->raw, session, "DELETE FROM %slocks WHERE name = 'row 10011'", PREFIX);
     sweeps(c, db, &how, OVER - TAKEN, TAKEN, "beside rows that others have locked");
     tap_is_int(seen.count, reports ? OVER - TAKEN : 0, "so many are reported");

@@ -151,13 +151,6 @@ long long ticket_of(const struct guest *g)
                   rowlock_lock_name(g->lock), rowlock_lock_owner(g->lock));
 }
 
-long long wall_clock_us(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (long long)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
-
 void leave_ticket(const struct contract *c, const char *name, long long ticket,
                   long long expires_us)
 {

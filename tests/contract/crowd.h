@@ -63,7 +63,6 @@ long long ticket_of(const struct guest *g);
  * microseconds. */
 void leave_ticket(const struct contract *c, const char *name, long long ticket,
                   long long expires_us);
-long long wall_clock_us(void);
 
 /* The pause between two polls of every waiter of this program, from its next pause on. 0: as usual.
  * ONLY_WAKEUPS: a waiter whose lease and ticket last HELD_MS looks again only when it is woken. A

@@ -77,17 +77,10 @@ static void leave_block(const int *ignored)
 
 /* ---- the clock */
 
-static int64_t real_us(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
-
 static int64_t script_clock(void)
 {
     GUARDED;
-    return script.ahead_us + (script.frozen ? 0 : real_us());
+    return script.ahead_us + (script.frozen ? 0 : now_us());
 }
 
 static int64_t db_now(void)
@@ -685,13 +678,6 @@ static rowlock_value or_else(int64_t value, int64_t otherwise)
     return rowlock_int(value ? value : otherwise);
 }
 
-static int64_t wall_clock(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
-
 /* The cells of the grant that the step names. A rival's grant has the same form. */
 static struct cells cells_for(const struct rlk_query *query, const struct script_answer *answer)
 {
@@ -729,7 +715,7 @@ static struct cells cells_for(const struct rlk_query *query, const struct script
         .ticket = or_else(answer->ticket, state.ticket),
         .ahead = rowlock_int(answer->ahead),
         .wakeup = rowlock_bool(!answer->no_wakeup),
-        .swept = rowlock_int(wall_clock()),
+        .swept = rowlock_int(unix_clock_us()),
     };
 }
 
@@ -813,7 +799,7 @@ static void give_facts(const struct rlk_query *query, const struct script_answer
 {
     const rowlock_value cells[] = {
         rowlock_text("Script 1"),
-        rowlock_int(wall_clock() + answer->left_us),
+        rowlock_int(unix_clock_us() + answer->left_us),
         /* read_only */
         rowlock_bool(answer->missing),
         rowlock_text("read committed"),

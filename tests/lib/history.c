@@ -43,13 +43,6 @@ void tell(const char *format, ...)
         abort();
 }
 
-long long now_us(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (long long)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
-
 void tell_grant(const char *name, rowlock_lock *lock, long long asked)
 {
     long long answered = now_us();

@@ -62,7 +62,6 @@ void history_clear(void);
 const char *history_path(const char *name);
 /* Writes one line at once. */
 void tell(const char *format, ...) __attribute__((format(printf, 1, 2)));
-long long now_us(void);
 /* Writes G. */
 void tell_grant(const char *name, rowlock_lock *lock, long long asked);
 /* Writes H and returns true, or returns false. Then it writes L if the lease should have lasted for

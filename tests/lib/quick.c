@@ -436,11 +436,26 @@ int listen_locally(int *port)
     return listener;
 }
 
-int64_t clock_ms(void)
+static long long read_clock_us(clockid_t clock)
 {
     struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    clock_gettime(clock, &now);
+    return (long long)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+long long now_us(void)
+{
+    return read_clock_us(CLOCK_MONOTONIC);
+}
+
+long long unix_clock_us(void)
+{
+    return read_clock_us(CLOCK_REALTIME);
+}
+
+int64_t clock_ms(void)
+{
+    return now_us() / 1000;
 }
 
 void sleep_ms(int64_t ms)

@@ -120,6 +120,9 @@ int listen_locally(int *port);
  * Makefile. */
 
 int64_t clock_ms(void);
+/* The same clock, and the time since 1970. */
+long long now_us(void);
+long long unix_clock_us(void);
 void sleep_ms(int64_t ms);
 int64_t slowdown(void);
 /* ms times SLOWDOWN */

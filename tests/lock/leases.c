@@ -41,8 +41,8 @@ static int64_t larger(int64_t a, int64_t b)
 static int64_t most_above(const rowlock_lock *lock)
 {
     int64_t most_us = INT64_MIN;
-    int64_t now_us = wall_clock_us();
-    for (int64_t until_us = now_us + 1500; now_us < until_us; now_us = wall_clock_us()) {
+    int64_t now_us = unix_clock_us();
+    for (int64_t until_us = now_us + 1500; now_us < until_us; now_us = unix_clock_us()) {
         int64_t left_us = rowlock_lock_expires_us(lock) - now_us;
         most_us = larger(most_us, rowlock_lock_remaining_ms(lock) * 1000 - left_us);
     }

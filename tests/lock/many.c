@@ -127,7 +127,7 @@ static void all_or_nothing(const struct contract *c, int permits)
         guest_close(&rival);
     }
     /* All of these have been granted before. */
-    leave_ticket(c, names[1], 1, wall_clock_us() + 100000000);
+    leave_ticket(c, names[1], 1, unix_clock_us() + 100000000);
     is_told(&b, ROWLOCK_BUSY, 1, "a line before one of them is an obstacle");
     b.how.unfair = 1;
     takes(&b, ROWLOCK_OK, "unless one passes it by");

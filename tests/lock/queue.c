@@ -14,7 +14,7 @@ static const long long LAST_TICKET = 9000000000000000;
 
 static long long in_an_hour(void)
 {
-    return wall_clock_us() + HOUR_US;
+    return unix_clock_us() + HOUR_US;
 }
 
 /* ---- order */
@@ -251,7 +251,7 @@ static void swept(const struct contract *c)
     guest_tries(&holder, ROWLOCK_OK, "a lock is held");
     guest_queue(&g);
     for (int i = 1; i <= 7; i++)
-        leave_ticket(c, "swept line", LAST_TICKET + i, wall_clock_us() - HOUR_US);
+        leave_ticket(c, "swept line", LAST_TICKET + i, unix_clock_us() - HOUR_US);
     leave_ticket(c, "swept line", LAST_TICKET + 8, in_an_hour());
     is_result(holder.db, rowlock_sweep(holder.db, &dry, &report), ROWLOCK_OK, "sweep dry");
     tap_is_int(tickets_of(c, "swept line"), 9, "removes no ticket");
@@ -311,7 +311,7 @@ static void what_is_listed(const struct contract *c)
     g.how.permits = ROWLOCK_SHARED;
     guest_tries(&holder, ROWLOCK_OK, "a lock is held");
     guest_queue(&g);
-    leave_ticket(c, "listed line", LAST_TICKET, wall_clock_us() - HOUR_US);
+    leave_ticket(c, "listed line", LAST_TICKET, unix_clock_us() - HOUR_US);
     is_result(holder.db, rowlock_list_waiters(holder.db, "listed line", see, &seen), ROWLOCK_OK,
               "a line is listed");
     tap_is_int(seen.count, 2, "the dead ones too");
