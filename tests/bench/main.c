@@ -126,14 +126,13 @@ static void bench_network(const struct site *site)
 {
     struct contender contenders[CONTENDERS_MAX];
     struct site far;
-    struct faultproxy *proxy = start_proxy(site, delay_us, &far);
+    OWNED(proxy) struct faultproxy *proxy = start_proxy(site, delay_us, &far);
     if (!proxy)
         return;
     int count = contenders_of("pairs", &far.ours, ours_pair, &far.theirs, contenders);
     report_section("acquire + release over a network with %.1f ms round trips",
                    2 * delay_us / 1000.0);
     compete("pairs over a network", "pairs/s", contenders, count, one_and_eight, 1, false);
-    faultproxy_stop(proxy);
 }
 
 /* ---- a pool */
@@ -156,14 +155,13 @@ static void compare_pool(const char *key, const struct place *place)
 static void bench_pool(const struct site *site)
 {
     struct site far;
-    struct faultproxy *proxy = start_proxy(site, delay_us, &far);
+    OWNED(proxy) struct faultproxy *proxy = start_proxy(site, delay_us, &far);
     report_section("acquire + release through a pool of two connections");
     compare_pool("pool", &site->ours);
     if (!proxy)
         return;
     report_section("the same over a network with %.1f ms round trips", 2 * delay_us / 1000.0);
     compare_pool("pool over a network", &far.ours);
-    faultproxy_stop(proxy);
 }
 
 /* ---- a quorum */
@@ -319,7 +317,7 @@ static void count_ours(struct faultproxy *proxy, const struct place *place)
 static void bench_trips(const struct site *site)
 {
     struct site far;
-    struct faultproxy *proxy = start_proxy(site, 0, &far);
+    OWNED(proxy) struct faultproxy *proxy = start_proxy(site, 0, &far);
     if (!proxy)
         return;
     report_section("round trips, counted on the wire");
@@ -329,7 +327,6 @@ static void bench_trips(const struct site *site)
     rival.step(session);
     count_trips(proxy, "hand-written transaction, pair", rival.step, session);
     rival.close(session);
-    faultproxy_stop(proxy);
 }
 
 /* ---- rows a second, which a contest does not measure: each time takes long */
@@ -420,14 +417,13 @@ static double heartbeat_rate(void *context, const struct way *way)
 static void count_heartbeat(const struct site *site)
 {
     struct site far;
-    struct faultproxy *proxy = start_proxy(site, 0, &far);
+    OWNED(proxy) struct faultproxy *proxy = start_proxy(site, 0, &far);
     if (!proxy)
         return;
     void *session = ours_heartbeat_open(&far.ours, 0);
     ours_heartbeat(session);
     count_trips(proxy, "round trips of rowlock's heartbeat", ours_heartbeat, session);
     ours_heartbeat_close(session);
-    faultproxy_stop(proxy);
 }
 
 /* The last part: it leaves its rows standing. */
@@ -461,12 +457,11 @@ static void bench_heartbeat(const struct site *site)
 static void bench_far_handoffs(const struct site *site)
 {
     struct site far;
-    struct faultproxy *proxy = start_proxy(site, delay_us, &far);
+    OWNED(proxy) struct faultproxy *proxy = start_proxy(site, delay_us, &far);
     if (!proxy)
         return;
     bench_handoff(&far, "network handoff", longest_line < FAR_LINE ? (int)longest_line : FAR_LINE,
                   handoff_seconds);
-    faultproxy_stop(proxy);
 }
 
 static void bench_handoffs(const struct site *site)
@@ -486,12 +481,11 @@ static void bench_waiters(const struct site *site)
 static void bench_far_batches(const struct site *site)
 {
     struct site far;
-    struct faultproxy *proxy = start_proxy(site, delay_us, &far);
+    OWNED(proxy) struct faultproxy *proxy = start_proxy(site, delay_us, &far);
     if (!proxy)
         return;
     report_section("the same over a network with %.1f ms round trips", 2 * delay_us / 1000.0);
     bench_batch(&far, "batch over a network", false, batch_seconds);
-    faultproxy_stop(proxy);
 }
 
 static void bench_batches(const struct site *site)

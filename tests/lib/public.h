@@ -30,6 +30,11 @@
 #include <time.h>
 #include <unistd.h>
 
+/* "OWNED(db) rowlock_db *one = …": closed at the end of the block, the last first. */
+#define OWNED(kind) __attribute__((cleanup(owned_##kind##_ends)))
+/* The same for a struct: "CLOSED_BY(guest_close) struct guest g;". */
+#define CLOSED_BY(close) __attribute__((cleanup(close)))
+
 /* Options written in place, which live as long as the block: OPTIONS(sweep, .batch = 5). */
 #define OPTIONS(kind, ...) \
     (&(const rowlock_##kind##_options){.size = sizeof(rowlock_##kind##_options), __VA_ARGS__})

@@ -72,11 +72,7 @@ void must_install(const char *url);
 void close_each_lock(rowlock_lock *const *locks, size_t count);
 void close_each_db(rowlock_db *const *dbs, size_t count);
 
-/* "OWNED(db) rowlock_db *one = …": closed at the end of the block, the last first. Of each kind below;
- * text is freed. */
-#define OWNED(kind) __attribute__((cleanup(owned_##kind##_ends)))
-/* The same for a struct: "CLOSED_BY(guest_close) struct guest g;". */
-#define CLOSED_BY(close) __attribute__((cleanup(close)))
+/* For OWNED; text is freed. */
 void owned_db_ends(rowlock_db **db);
 void owned_lock_ends(rowlock_lock **lock);
 void owned_table_ends(rowlock_table **table);
