@@ -161,36 +161,38 @@ static void test_released_meanwhile(void)
     is_released(db, lock);
 }
 
-/* The lease is much longer than the test. */
-static void test_debts(void)
+static void with_each(const char *name, void (*test)(int i, rowlock_db *db, rowlock_lock *lock))
 {
     for (int i = 0; i < MEMBERS; i++) {
         OWNED(db) rowlock_db *db = members_open(&m);
-        OWNED(lock) rowlock_lock *lock = must_lock(db, "owed"), *other = must_lock(db, "another");
-        hold_in_all(db, lock);
-        down(i);
-        is_result(db, rowlock_release(lock), ROWLOCK_OK, "it is released without member %d", i);
-        tap_is_int(rows_in_all(&m), 1, "which still has its row");
-        up(i);
-        /* Another lock brings the member back, and the release that it was owed is paid. */
-        ends_free(db, other);
+        OWNED(lock) rowlock_lock *lock = must_lock(db, name);
+        test(i, db, lock);
     }
 }
 
-/* A late answer of the lock's own request, or an operator, has removed the row of another one. */
-static void test_release_without_two(void)
+/* The lease is much longer than the test. */
+static void test_debt(int i, rowlock_db *db, rowlock_lock *lock)
 {
-    for (int i = 0; i < MEMBERS; i++) {
-        OWNED(db) rowlock_db *db = members_open(&m);
-        OWNED(lock) rowlock_lock *lock = must_lock(db, "one left");
-        hold_in_all(db, lock);
-        down(i);
-        change((i + 1) % MEMBERS, "DELETE FROM %slocks");
-        is_result(db, rowlock_release(lock), ROWLOCK_OK,
-                  "one member removes the row, one lacks it, %d is away: it is released", i);
-        up(i);
-        ends_free(db, lock);
-    }
+    OWNED(lock) rowlock_lock *other = must_lock(db, "another");
+    hold_in_all(db, lock);
+    down(i);
+    is_result(db, rowlock_release(lock), ROWLOCK_OK, "it is released without member %d", i);
+    tap_is_int(rows_in_all(&m), 1, "which still has its row");
+    up(i);
+    /* Another lock brings the member back, and the release that it was owed is paid. */
+    ends_free(db, other);
+}
+
+/* A late answer of the lock's own request, or an operator, has removed the row of another one. */
+static void test_release_without_two(int i, rowlock_db *db, rowlock_lock *lock)
+{
+    hold_in_all(db, lock);
+    down(i);
+    change((i + 1) % MEMBERS, "DELETE FROM %slocks");
+    is_result(db, rowlock_release(lock), ROWLOCK_OK,
+              "one member removes the row, one lacks it, %d is away: it is released", i);
+    up(i);
+    ends_free(db, lock);
 }
 
 /* Members 1 and 2 are away. False: another statement has noticed that before the release came, so
@@ -277,25 +279,21 @@ static void test_cancelled(void)
 }
 
 /* Which member has missed the newest grant makes no difference. */
-static void test_last(void)
+static void test_last(int i, rowlock_db *db, rowlock_lock *lock)
 {
-    for (int i = 0; i < MEMBERS; i++) {
-        OWNED(db) rowlock_db *db = members_open(&m);
-        OWNED(lock) rowlock_lock *lock = must_lock(db, "last");
-        int64_t token = 0, newest = 0, when;
-        down(i);
-        for (int k = 0; k < TURNS; k++) {
-            is_result(db, try_lock(lock, LONG_MS), ROWLOCK_OK, "granted without member %d", i);
-            token = rowlock_lock_token(lock);
-            is_result(db, rowlock_release(lock), ROWLOCK_OK, "and released");
-        }
-        up(i);
-        is_result(db, rowlock_last_grant(db, "last", &newest, &when), ROWLOCK_OK,
-                  "the newest token is asked for");
-        tap_ok(newest >= token, "no lower one is told: %lld, %lld", (long long)newest,
-               (long long)token);
-        ends_free(db, lock);
+    int64_t token = 0, newest = 0, when;
+    down(i);
+    for (int k = 0; k < TURNS; k++) {
+        is_result(db, try_lock(lock, LONG_MS), ROWLOCK_OK, "granted without member %d", i);
+        token = rowlock_lock_token(lock);
+        is_result(db, rowlock_release(lock), ROWLOCK_OK, "and released");
     }
+    up(i);
+    is_result(db, rowlock_last_grant(db, "last", &newest, &when), ROWLOCK_OK,
+              "the newest token is asked for");
+    tap_ok(newest >= token, "no lower one is told: %lld, %lld", (long long)newest,
+           (long long)token);
+    ends_free(db, lock);
 }
 
 /* ---- late grants */
@@ -317,40 +315,33 @@ static bool comes_level(int late, int64_t token)
     return level == MEMBERS;
 }
 
-static void test_late_grant(void)
+static void test_late_grant(int i, rowlock_db *db, rowlock_lock *lock)
 {
-    for (int i = 0; i < MEMBERS; i++) {
-        OWNED(db) rowlock_db *db = members_open(&m);
-        OWNED(lock) rowlock_lock *lock = must_lock(db, "late");
-        ends_free(db, lock);
-        change(i, "UPDATE %stokens SET token = token + 5 WHERE name = 'late'");
-        faultproxy_slow(m.proxy[i], SLOW_US);
-        is_result(db, try_lock(lock, LONG_MS), ROWLOCK_OK, "granted while member %d is slow", i);
-        tap_ok(comes_level(i, rowlock_lock_token(lock)),
-               "its late grant gets the token of the others, or is removed");
-        faultproxy_slow(m.proxy[i], 0);
-        is_released(db, lock);
-        ends_free(db, lock);
-    }
+    ends_free(db, lock);
+    change(i, "UPDATE %stokens SET token = token + 5 WHERE name = 'late'");
+    faultproxy_slow(m.proxy[i], SLOW_US);
+    is_result(db, try_lock(lock, LONG_MS), ROWLOCK_OK, "granted while member %d is slow", i);
+    tap_ok(comes_level(i, rowlock_lock_token(lock)),
+           "its late grant gets the token of the others, or is removed");
+    faultproxy_slow(m.proxy[i], 0);
+    is_released(db, lock);
+    ends_free(db, lock);
 }
 
-static void test_late_refusal(void)
+static void test_late_refusal(int i, rowlock_db *db, rowlock_lock *held)
 {
-    for (int i = 0; i < MEMBERS; i++) {
-        OWNED(db) rowlock_db *db = members_open(&m), *other = members_open(&m);
-        OWNED(lock)
-        rowlock_lock *held = must_lock(db, "refused"), *wanted = must_lock(other, "refused");
-        hold_in_all(db, held);
-        change(i, "DELETE FROM %slocks");
-        faultproxy_slow(m.proxy[i], SLOW_US);
-        is_result(other, try_lock(wanted, LONG_MS), ROWLOCK_BUSY,
-                  "another client is refused, although member %d is free", i);
-        tap_ok(rows_become(&m, i != 0, i != 1, i != 2), "and its late grant there is removed");
-        faultproxy_slow(m.proxy[i], 0);
-        tap_ok(is_complete(held), "the holder gives it the row that it lacks");
-        is_released(db, held);
-        ends_free(other, wanted);
-    }
+    OWNED(db) rowlock_db *other = members_open(&m);
+    OWNED(lock) rowlock_lock *wanted = must_lock(other, "refused");
+    hold_in_all(db, held);
+    change(i, "DELETE FROM %slocks");
+    faultproxy_slow(m.proxy[i], SLOW_US);
+    is_result(other, try_lock(wanted, LONG_MS), ROWLOCK_BUSY,
+              "another client is refused, although member %d is free", i);
+    tap_ok(rows_become(&m, i != 0, i != 1, i != 2), "and its late grant there is removed");
+    faultproxy_slow(m.proxy[i], 0);
+    tap_ok(is_complete(held), "the holder gives it the row that it lacks");
+    is_released(db, held);
+    ends_free(other, wanted);
 }
 
 /* ---- a try */
@@ -634,14 +625,14 @@ static int run(const struct raw *raw, const char *url)
     test_one("down", down, up);
     test_one("frozen", freeze, thaw);
     test_released_meanwhile();
-    test_debts();
-    test_release_without_two();
+    with_each("owed", test_debt);
+    with_each("one left", test_release_without_two);
     test_release_in_two(false);
     test_release_in_two(true);
     test_cancelled();
-    test_last();
-    test_late_grant();
-    test_late_refusal();
+    with_each("last", test_last);
+    with_each("late", test_late_grant);
+    with_each("refused", test_late_refusal);
     test_try(false);
     test_try(true);
     test_top_up(false);
