@@ -170,9 +170,8 @@ static int use_in_child(void *argument)
 
 void contract_fork(const struct contract *c)
 {
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    options.reconnect_ms = -1; /* a connection that the child has spoilt is to be noticed */
-    struct inherited i = {.db = must_open_with(c->url, &options)};
+    /* A connection that the child has spoilt is to be noticed. */
+    struct inherited i = {.db = must_open_with(c->url, OPTIONS(db, .reconnect_ms = -1))};
     i.held = must_lock(i.db, "forked");
     i.idle = must_lock(i.db, "forked too");
     is_result(i.db, try_lock(i.held, TTL_MS), ROWLOCK_OK, "a lock is held");

@@ -50,10 +50,8 @@ static void relax(rowlock_db *db)
 
 static rowlock_db_options short_limits(void)
 {
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    options.statement_timeout_ms = options.connect_timeout_ms = SHORT_MS;
-    options.reconnect_ms = RECONNECT_MS;
-    return options;
+    return *OPTIONS(db, .statement_timeout_ms = SHORT_MS, .connect_timeout_ms = SHORT_MS,
+                    .reconnect_ms = RECONNECT_MS);
 }
 
 /* MySQL's client library takes the limit of a statement when it connects. A slow machine may miss it. */

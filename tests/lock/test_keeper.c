@@ -37,8 +37,7 @@ static rowlock_keeper *open_keeper(void)
 {
     rowlock_keeper *k = NULL;
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db_options options = *OPTIONS(db, .reconnect_ms = -1);
-    if (open_keeper_at("sqlite:script", &options, &k, &err) != ROWLOCK_OK)
+    if (open_keeper_at("sqlite:script", OPTIONS(db, .reconnect_ms = -1), &k, &err) != ROWLOCK_OK)
         tap_ok(false, "a keeper is opened: %s", err.text);
     return k;
 }

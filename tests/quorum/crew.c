@@ -156,10 +156,8 @@ static void take_turn(struct client *c)
 
 static rowlock_db_options impatient(void)
 {
-    rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
-    options.statement_timeout_ms = options.connect_timeout_ms = options.reconnect_ms =
-        slow_ms(STATEMENT_MS);
-    return options;
+    int64_t ms = slow_ms(STATEMENT_MS);
+    return *OPTIONS(db, .statement_timeout_ms = ms, .connect_timeout_ms = ms, .reconnect_ms = ms);
 }
 
 static int live(void *argument)

@@ -49,10 +49,9 @@ static void test_lone_member(void)
     OWNED(db) rowlock_db *db = must_open(members.straight[1]);
     OWNED(lock) rowlock_lock *lock = must_lock(db, "lone");
     rowlock_lock *both[] = {lock, must_lock(db, "another")};
-    rowlock_acquire_options how = ROWLOCK_ACQUIRE_OPTIONS_INIT;
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_ESCHEMA, "a member grants nothing by itself");
     tap_ok(strstr(why(db), "member 2 of a quorum") != NULL, "and says that it is one");
-    is_result(db, rowlock_acquire_all(both, 2, &how, NULL), ROWLOCK_ESCHEMA, "nor two locks");
+    is_result(db, rowlock_acquire_all(both, 2, NULL, NULL), ROWLOCK_ESCHEMA, "nor two locks");
     is_result(db, wait_lock(lock, TTL_MS, 60000), ROWLOCK_ESCHEMA, "nor to one that waits");
     tap_ok(rows_become(&members, 0, 0, 0), "no row is left in any member");
     tap_is_int(members_ask(&members, 1, "SELECT count(*) FROM %swaiters"), 0, "and no ticket");
