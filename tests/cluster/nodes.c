@@ -10,6 +10,7 @@ char node[3][200];
 bool nodes_found(void)
 {
     const char *urls = getenv("ROWLOCK_TEST_NODES"), *kind = getenv("ROWLOCK_TEST_CLUSTER");
+    raw_here = &raw_mysql;
     return urls && kind && strcmp(kind, "replicas") != 0 &&
            sscanf(urls, "%199s %199s %199s", node[0], node[1], node[2]) == 3;
 }

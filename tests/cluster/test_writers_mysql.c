@@ -171,39 +171,35 @@ static void races(void)
 static void two_grants(void)
 {
     CLOSED_BY(pair_close) struct pair p = pair_open("tx");
-    void *session = raw_mysql.open(node[1]);
-    rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
+    OWNED(session) void *session = raw_mysql.open(node[1]);
     char why_not[300];
     tap_is_int(hold(p.lock, 0, TTL_MS), ROWLOCK_OK, "a name has been granted before");
     tap_is_int(rowlock_release(p.lock), ROWLOCK_OK, "and is free");
     sleep_ms(200);
-    rowlock_db *tx = must_adopt(&raw_mysql, session, NULL);
-    rowlock_lock *other = must_lock(tx, "tx");
+    OWNED(db) rowlock_db *tx = must_adopt(&raw_mysql, session, NULL);
+    OWNED(lock) rowlock_lock *other = must_lock(tx, "tx");
     raw_run(&raw_mysql, p.session, "START TRANSACTION");
     raw_run(&raw_mysql, session, "START TRANSACTION");
-    tap_is_int(rowlock_tx_acquire(p.lock, p.tx, &options), ROWLOCK_OK,
+    tap_is_int(rowlock_tx_acquire(p.lock, p.tx, NULL), ROWLOCK_OK,
                "a transaction on node 1 acquires it");
-    tap_is_int(rowlock_tx_acquire(other, tx, &options), ROWLOCK_OK, "and so does one on node 2");
+    tap_is_int(rowlock_tx_acquire(other, tx, NULL), ROWLOCK_OK, "and so does one on node 2");
     const bool one = raw_mysql.run(p.session, "COMMIT", why_not, sizeof why_not);
     const bool two = raw_mysql.run(session, "COMMIT", why_not, sizeof why_not);
     tap_is_int(one + two, 1, "one of them commits");
     rowlock_forget(p.lock);
     rowlock_forget(other);
-    rowlock_lock_close(other);
-    rowlock_db_close(tx);
-    raw_mysql.close(session);
 }
 
 /* Two guarded transactions of a shared lock: the second one's commit may be refused, and then it is told. */
 static void two_guards(void)
 {
     CLOSED_BY(pair_close) struct pair p = pair_open("shared");
-    void *session = raw_mysql.open(node[1]);
+    OWNED(session) void *session = raw_mysql.open(node[1]);
     char why_not[300] = "";
     tap_is_int(hold(p.lock, ROWLOCK_SHARED, TTL_MS), ROWLOCK_OK, "a shared lock is held on node 1");
     tap_is_int(hold(p.wanted, ROWLOCK_SHARED, TTL_MS), ROWLOCK_OK, "and on node 2");
     sleep_ms(200);
-    rowlock_db *tx = must_adopt(&raw_mysql, session, NULL);
+    OWNED(db) rowlock_db *tx = must_adopt(&raw_mysql, session, NULL);
     raw_run(&raw_mysql, p.session, "START TRANSACTION");
     raw_run(&raw_mysql, session, "START TRANSACTION");
     tap_is_int(rowlock_guard(p.lock, p.tx), ROWLOCK_OK, "its guard on node 1");
@@ -215,14 +211,12 @@ static void two_guards(void)
     raw_run(&raw_mysql, session, "START TRANSACTION");
     tap_is_int(rowlock_guard(p.wanted, tx), ROWLOCK_OK, "run again, it guards");
     tap_ok(raw_mysql.run(session, "COMMIT", why_not, sizeof why_not), "and commits");
-    rowlock_db_close(tx);
-    raw_mysql.close(session);
 }
 
 /* A session on node 2. If causal, a read in it waits for what is committed elsewhere, for so long. */
 static void *open_reader(bool causal, int wait_s)
 {
-    void *session = raw_mysql.open(node[1]);
+    OWNED(session) void *session = raw_mysql.open(node[1]);
     if (is_galera()) {
         raw_run(&raw_mysql, session, "SET wsrep_sync_wait = %d", causal);
         raw_run(&raw_mysql, session,
@@ -240,15 +234,14 @@ static void reads(const char *want, bool causal, int wait_s, const char *what)
     char cents[40] = "an error";
     raw_mysql.ask(session, "SELECT cents FROM cluster_money WHERE id = 2", cents, sizeof cents);
     tap_is_str(cents, want, "%s", what);
-    raw_mysql.close(session);
 }
 
 /* Lock and work go through node 1, and are committed. Node 2, where the next holder reads, applies nothing. */
 static void stale_reads(void)
 {
-    rowlock_db *db = must_open(node[0]);
-    rowlock_lock *lock = must_lock(db, "stale");
-    void *frozen = raw_mysql.open(node[1]);
+    OWNED(db) rowlock_db *db = must_open(node[0]);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "stale");
+    OWNED(session) void *frozen = raw_mysql.open(node[1]);
     reads("1000", true, 60, "a row is seen on node 2");
     raw_run(&raw_mysql, frozen, "FLUSH TABLES WITH READ LOCK");
     tap_is_int(hold(lock, 0, TTL_MS), ROWLOCK_OK, "a lock is held on node 1");
@@ -261,9 +254,6 @@ static void stale_reads(void)
     raw_run(&raw_mysql, frozen, "UNLOCK TABLES");
     reads("900", true, 60, "and gets the truth when node 2 has applied it");
     let_go(lock);
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
-    raw_mysql.close(frozen);
 }
 
 static void wait_for_token(const char *url, int64_t least)

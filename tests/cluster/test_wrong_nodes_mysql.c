@@ -23,7 +23,7 @@ static void make_list(void)
 /* Node 1 has a row for this question. */
 static void until(const char *sql)
 {
-    void *session = raw_mysql.open(node[0]);
+    OWNED(session) void *session = raw_mysql.open(node[0]);
     char answer[100];
     const int64_t end = clock_ms() + slow_ms(PATIENCE_MS);
     while (!raw_mysql.ask(session, sql, answer, sizeof answer)) {
@@ -31,7 +31,6 @@ static void until(const char *sql)
             raw_failed("node 1 does not become so", sql);
         sleep_ms(50);
     }
-    raw_mysql.close(session);
 }
 
 static int granted(rowlock_db *db, const char *name)

@@ -5,15 +5,6 @@
 #include "contract.h"
 #include "tables.h"
 
-/* A program tests one database. */
-static const struct raw *raw_here;
-
-void owned_session_ends(void **session)
-{
-    if (*session)
-        raw_here->close(*session);
-}
-
 void contract_own(const struct contract *c)
 {
     if (c->own)

@@ -117,9 +117,6 @@ bool is_sqlite(const struct contract *c);
 bool is_postgres(const struct contract *c);
 bool is_mysql(const struct contract *c);
 
-/* "OWNED(session) void *session = c->raw->open(c->url)": closed at the end of the block. */
-void owned_session_ends(void **session);
-
 /* Asks the first of several statements that works. If none does, it ends the program. */
 void ask_any(const struct contract *c, void *session, const char *const *sql, char *out,
              size_t cap);

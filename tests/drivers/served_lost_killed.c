@@ -156,7 +156,7 @@ static int run_and_interrupt(struct kill *k)
 {
     struct loss *l = k->l;
     char id[40];
-    void *blocker = l->raw->open(l->url);
+    OWNED(session) void *blocker = l->raw->open(l->url);
     raw_run(l->raw, blocker, "BEGIN");
     raw_run(l->raw, blocker, "SELECT * FROM %s%s WHERE %s = '%s' FOR UPDATE", l->prefix,
             k->waiting->table, k->waiting->key, l->name);
@@ -177,9 +177,7 @@ static int run_and_interrupt(struct kill *k)
         sleep_ms(500);
     if (!k->stays)
         raw_run(l->raw, blocker, "ROLLBACK");
-    int said = helper_join(helper);
-    l->raw->close(blocker);
-    return said;
+    return helper_join(helper);
 }
 
 /* True if it was committed. */

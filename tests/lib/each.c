@@ -29,11 +29,10 @@ static const struct raw *named(const char *program)
 
 int each_main(char **argv, int (*run)(const struct raw *raw, const char *url))
 {
-    char why_not[100];
     const struct raw *raw = named(argv[0]);
     const char *url = getenv(raw->url_env);
+    raw_here = raw;
     if (url && *url)
         return run(raw, url);
-    snprintf(why_not, sizeof why_not, "%s is not set", raw->url_env);
-    return tap_skip_all(why_not);
+    return tap_skip_all(textf("%s is not set", raw->url_env));
 }

@@ -6,6 +6,14 @@
 
 #include <sys/prctl.h>
 
+const struct raw *raw_here;
+
+void owned_session_ends(void **session)
+{
+    if (*session)
+        raw_here->close(*session);
+}
+
 void raw_failed(const char *what, const char *why)
 {
     printf("Bail out! %s: %s\n", what, why);

@@ -35,6 +35,11 @@ struct raw {
 
 extern const struct raw raw_postgres, raw_mysql, raw_sqlite;
 
+/* The database of a program that tests one. each_main() and contract_run() set it. */
+extern const struct raw *raw_here;
+/* "OWNED(session) void *session = raw->open(url)": a session of it. */
+void owned_session_ends(void **session);
+
 /* Runs a statement on an open session. A failure ends the program. */
 void raw_run(const struct raw *raw, void *session, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

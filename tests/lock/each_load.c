@@ -437,9 +437,8 @@ static int sweep(void *argument)
 {
     OWNED(db) rowlock_db *db = must_open(load->url);
     rowlock_sweep_report report = ROWLOCK_SWEEP_REPORT_INIT;
-    rowlock_sweep_options how = *OPTIONS(sweep, .idle_ms = 1, .batch = 2);
     while (!load->over) {
-        int result = rowlock_sweep(db, &how, &report);
+        int result = rowlock_sweep(db, OPTIONS(sweep, .idle_ms = 1, .batch = 2), &report);
         if (result != ROWLOCK_OK)
             hear(db, "sweep", result);
         load->times[SWEPT] += (int)report.locks;
@@ -453,7 +452,7 @@ static int sweep(void *argument)
 /* Two run at the same time. Before, the sweeper alone finds something. */
 static int keep_house(void *argument)
 {
-    void *session = load->raw->open(load->url);
+    OWNED(session) void *session = load->raw->open(load->url);
     while (!load->over) {
         char text[300] = "";
         sleep_ms(2);
@@ -467,7 +466,6 @@ static int keep_house(void *argument)
             tap_note("housekeeping: %s", text);
         }
     }
-    load->raw->close(session);
     return 0;
 }
 
@@ -476,7 +474,7 @@ static void kill_one_session(void)
 {
     bool postgres = strcmp(load->raw->name, "postgres") == 0;
     char id[40], ignored[300];
-    void *session = load->raw->open(load->url);
+    OWNED(session) void *session = load->raw->open(load->url);
     if (load->raw->ask(session,
                        postgres ? "SELECT pid FROM pg_stat_activity "
                                   "WHERE application_name LIKE '%swarm%' LIMIT 1"
@@ -486,7 +484,6 @@ static void kill_one_session(void)
         load->times[ENDED] += load->raw->run(
             session, textf(postgres ? "SELECT pg_terminate_backend(%s)" : "KILL %s", id), ignored,
             sizeof ignored);
-    load->raw->close(session);
 }
 
 static void cut(unsigned *seed)

@@ -170,7 +170,7 @@ struct writer {
 static int write_slowly(void *argument)
 {
     struct writer *writer = argument;
-    void *session = writer->c->raw->open(writer->url);
+    OWNED(session) void *session = writer->c->raw->open(writer->url);
     raw_run(writer->c->raw, session, "BEGIN IMMEDIATE");
     raw_run(writer->c->raw, session, "UPDATE stalling_meta SET version = version");
     writer->began = true;
@@ -178,7 +178,6 @@ static int write_slowly(void *argument)
         sleep_ms(1);
     sleep_ms(STALL_MS);
     raw_run(writer->c->raw, session, "COMMIT");
-    writer->c->raw->close(session);
     return 0;
 }
 

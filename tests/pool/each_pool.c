@@ -69,7 +69,7 @@ static void one_is_in_the_way(const char *what, const char *table, int (*act)(st
 {
     CLOSED_BY(swarm_close) struct swarm s;
     bool tries = act == act_try;
-    void *session = raw->open(url);
+    OWNED(session) void *session = raw->open(url);
     swarm_open(&s, raw, url, 1, FEW);
     if (!tries)
         tap_is_int(swarm_act(&s, act_try, ROWLOCK_OK), FEW, "some hold their locks");
@@ -98,7 +98,6 @@ static void one_is_in_the_way(const char *what, const char *table, int (*act)(st
         tap_is_str(rowlock_result_name(helper_join(odd)), rowlock_result_name(want),
                    "until the other transaction ends");
     }
-    raw->close(session);
 }
 
 static int act_count(struct member *m)

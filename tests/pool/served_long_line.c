@@ -135,7 +135,7 @@ static void renew_the_last(void *session)
 
 static void renews(void)
 {
-    void *session = raw->open(url);
+    OWNED(session) void *session = raw->open(url);
     long long before, now_us = 4000000000000000;
     raw_run(raw, session,
             "INSERT INTO rowlock_waiters (name, ticket, request, permits, owner, since, expires) "
@@ -154,7 +154,6 @@ static void renews(void)
     tap_ok(read < RENEWED * OTHERS / 2,
            "%d tickets behind %d others are renewed without reading those each time: %lld rows",
            RENEWED, OTHERS - RENEWED, read);
-    raw->close(session);
 }
 
 static int run(const struct raw *this, const char *given)

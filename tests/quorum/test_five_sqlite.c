@@ -6,19 +6,19 @@
 
 enum { FIVE = 5, TTL_MS = 60000 };
 
-static char urls[FIVE][300], paths[FIVE][300], elsewhere[FIVE][320];
+static char urls[FIVE][300], elsewhere[FIVE][320];
 static const char *list[FIVE];
 
 static void away(int i)
 {
-    if (rename(paths[i], elsewhere[i]) != 0)
-        raw_failed("take a member away", paths[i]);
+    if (rename(path_of(urls[i]), elsewhere[i]) != 0)
+        raw_failed("take a member away", urls[i]);
 }
 
 static void back(int i)
 {
-    if (rename(elsewhere[i], paths[i]) != 0)
-        raw_failed("put a member back", paths[i]);
+    if (rename(elsewhere[i], path_of(urls[i])) != 0)
+        raw_failed("put a member back", urls[i]);
 }
 
 /* Returns the token. 0: there was no grant, or it could not be released. */
@@ -26,9 +26,9 @@ static int64_t grant_for(const char *name, int *result)
 {
     OWNED(db) rowlock_db *db = NULL;
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db_options options = *OPTIONS(db, .reconnect_ms = -1);
     int64_t token = 0;
-    *result = rowlock_db_open(url_list(list, FIVE).text, &options, &db, &err);
+    *result =
+        rowlock_db_open(url_list(list, FIVE).text, OPTIONS(db, .reconnect_ms = -1), &db, &err);
     if (*result != ROWLOCK_OK) {
         tap_note("%s", err.text);
         return 0;
@@ -198,14 +198,12 @@ static void test_transaction(void)
 {
     OWNED(db) rowlock_db *db = must_open(urls[1]);
     OWNED(lock) rowlock_lock *lock = must_lock(db, "inside");
-    void *session = raw_sqlite.open(urls[1]);
-    rowlock_db *tx = must_adopt(&raw_sqlite, session, NULL);
+    OWNED(session) void *session = raw_sqlite.open(urls[1]);
+    OWNED(db) rowlock_db *tx = must_adopt(&raw_sqlite, session, NULL);
     raw_run(&raw_sqlite, session, "BEGIN IMMEDIATE");
     is_result(tx, rowlock_tx_acquire(lock, tx, NULL), ROWLOCK_ESCHEMA,
               "a member grants nothing in a transaction, either");
     raw_run(&raw_sqlite, session, "ROLLBACK");
-    rowlock_db_close(tx);
-    raw_sqlite.close(session);
 }
 
 /* ---- many programs that begin while marks move */
@@ -249,8 +247,7 @@ static int run(const struct raw *raw, const char *url)
 {
     for (int i = 0; i < FIVE; i++) {
         snprintf(urls[i], sizeof urls[i], "%s.five%d", url, i + 1);
-        snprintf(paths[i], sizeof paths[i], "%s.five%d", url + strlen("sqlite:"), i + 1);
-        snprintf(elsewhere[i], sizeof elsewhere[i], "%s.away%d", url + strlen("sqlite:"), i + 1);
+        snprintf(elsewhere[i], sizeof elsewhere[i], "%s.away%d", path_of(url), i + 1);
         list[i] = urls[i];
         must_install(urls[i]);
     }

@@ -165,16 +165,14 @@ static void test_kinds(rowlock_db *db, rowlock_lock *lock)
 static void test_transaction(rowlock_lock *lock)
 {
     char why_not[200];
-    void *session = raw_sqlite.open(first);
-    rowlock_db *tx = must_adopt(&raw_sqlite, session, NULL);
+    OWNED(session) void *session = raw_sqlite.open(first);
+    OWNED(db) rowlock_db *tx = must_adopt(&raw_sqlite, session, NULL);
     raw_run(&raw_sqlite, session, "BEGIN");
     unsupported(tx, rowlock_guard(lock, tx), "rowlock_fence()", "a guard in a member");
     unsupported(tx, rowlock_tx_acquire(lock, tx, NULL), "rowlock_fence()",
                 "acquiring in a transaction");
     unsupported(tx, rowlock_tx_release(lock, tx), "rowlock_fence()", "releasing in a transaction");
     tap_ok(raw_sqlite.run(session, "COMMIT", why_not, sizeof why_not), "the transaction goes on");
-    rowlock_db_close(tx);
-    raw_sqlite.close(session);
 }
 
 static void test_names(void)

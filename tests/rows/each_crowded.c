@@ -563,7 +563,7 @@ static void store(const struct crowd *crowd, const char *table)
 {
     enum { AT_ONCE = 1000, CAP = AT_ONCE * 60 };
     const struct raw *raw = crowd->how->raw;
-    void *session = raw->open(crowd->url);
+    OWNED(session) void *session = raw->open(crowd->url);
     OWNED(text) char *list = malloc(CAP);
     if (!list)
         abort();
@@ -582,7 +582,6 @@ static void store(const struct crowd *crowd, const char *table)
         raw_run(raw, session, "INSERT INTO %s VALUES %s", table, list);
     }
     raw_run(raw, session, "COMMIT");
-    raw->close(session);
 }
 
 static int wrong_rows(const struct crowd *crowd, const char *what)

@@ -267,7 +267,7 @@ static void meet(struct stagecraft *k)
         call(k);
         return;
     }
-    void *watcher = k->c->has_server ? k->c->raw->open(k->c->url) : NULL;
+    OWNED(session) void *watcher = k->c->has_server ? k->c->raw->open(k->c->url) : NULL;
     other_begins(k);
     struct helper *helper = helper_start(call, k);
     until_we_wait(k, watcher);
@@ -275,8 +275,6 @@ static void meet(struct stagecraft *k)
         tap_ok(!k->done, "we wait for the other");
     other_ends(k);
     helper_join(helper);
-    if (watcher)
-        k->c->raw->close(watcher);
 }
 
 /* ---- what has become of it */
