@@ -2,7 +2,6 @@
 # A primary and a standby of PostgreSQL under a load; sourced by tests/cluster/postgres_*.t.
 #
 #     make_pair sync|async      starts both, and sets LOAD_URLS: the primary is the first host
-#     follows                   the standby has all, and is synchronous if it should be
 #     start_standby             after a crash or stop
 #     promote                   with marks before and after
 #
@@ -16,14 +15,6 @@ make_primary() {
     local names=()
     [ "$replication" = async ] || names=(-c synchronous_standby_names=s1)
     postgres_make "$primary" "$1" -c fsync=off "${names[@]}"
-}
-make_standby() {
-    rm -rf "$standby/data"
-    postgres_copy "$primary" "$standby" "$1" s1 -c fsync=off
-}
-follows() {
-    [ "$(postgres_shell "$primary" 'SELECT sync_state FROM pg_stat_replication')" = "$replication" ] &&
-        postgres_shell "$standby" 'SELECT 1'
 }
 
 start_standby() { SERVER_DEATH_SIGNAL=QUIT server_start postgres "$standby" || fail "the standby does not start"; }

@@ -4,6 +4,8 @@
 #
 #     two_dirs KIND             folders for two servers: sets $primary and $standby
 #     start_server DIR MAKE     makes a server with MAKE PORT, and starts it
+#     make_standby PORT         of PostgreSQL: a copy of $primary
+#     follows                   it has all, and is sync or async, as $replication says
 #     listen_silently           a socket that is never answered: sets $hung_port
 #     within MS STATUS URL      a list of URL is done in time
 #     replication KEY           what the findings in $out say about replication
@@ -33,14 +35,15 @@ clean_up() {
     rm -rf "$primary" "$standby"
 }
 
-# The port was free a moment ago, but others may look for one too. Not for a subshell: the server dies with
-# the shell that starts it.
-start_server() {
-    local try
-    for try in 1 2 3; do
-        "$2" "$(free_port)" && SERVER_DEATH_SIGNAL=QUIT server_start "$kind" "$1" && return
-    done
-    fail "no server in $1 after $try tries"
+start_server() { start_somewhere "$kind" "$1" "$2" PORT; }
+
+make_standby() {
+    rm -rf "$standby/data"
+    postgres_copy "$primary" "$standby" "$1" s1 -c fsync=off
+}
+follows() {
+    [ "$(postgres_shell "$primary" 'SELECT sync_state FROM pg_stat_replication')" = "${replication:-sync}" ] &&
+        postgres_shell "$standby" 'SELECT 1'
 }
 
 address() { echo "127.0.0.1:$(cat "$1/port")"; }

@@ -9,14 +9,6 @@ two_dirs postgres
 make_primary() {
     postgres_make "$primary" "$1" -c fsync=off -c synchronous_standby_names=s1
 }
-make_standby() {
-    rm -rf "$standby/data"
-    postgres_copy "$primary" "$standby" "$1" s1 -c fsync=off
-}
-follows() {
-    [ "$(postgres_shell "$primary" 'SELECT sync_state FROM pg_stat_replication')" = sync ] &&
-        postgres_shell "$standby" 'SELECT 1'
-}
 
 # Takes turns at one lock until it is told to stop; each time one line with the token. A run that begins while no
 # server takes writes waits for one.

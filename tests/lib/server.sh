@@ -124,6 +124,20 @@ server_start() {
     return 1
 }
 
+# start_somewhere KIND DIR MAKE…: makes a server in DIR with the command MAKE…, in which PORT is a free port, and
+# starts it. Another script may have taken the port meanwhile. So a failed start is tried again with another port.
+# Not for a subshell: the server dies with the shell that starts it.
+start_somewhere() {
+    local kind=$1 dir=$2 try port
+    shift 2
+    for try in 1 2 3; do
+        port=$(free_port)
+        "${@/#PORT/$port}" &&
+            SERVER_DEATH_SIGNAL=${SERVER_DEATH_SIGNAL:-QUIT} server_start "$kind" "$dir" && return
+    done
+    fail "the $kind server in $dir does not start (tried $try times)"
+}
+
 # server_stop DIR SIGNAL: stops it, and kills it after 30 seconds. INT is PostgreSQL's "fast" stop.
 server_stop() {
     local dir=$1 signal=$2 pid
@@ -329,21 +343,14 @@ mysql_stop() { server_stop "$1" TERM; }
 
 # --- What the with-*.sh scripts share.
 
-# serve KIND OPTION…: makes a server in $dir, starts it, and stops it when the script ends. Another
-# script may have taken the port meanwhile. So a failed start is tried again with another port.
+# serve KIND OPTION…: makes a server in $dir, starts it, and stops it when the script ends.
 serve() {
-    local kind=$1 try
+    local kind=$1
     shift
     trap 'stop_serving' EXIT
     trap 'exit 130' INT
     trap 'exit 143' TERM HUP
-    for try in 1 2 3; do
-        "${kind}_make" "$dir" "$(free_port)" "$@" || fail "could not make a $kind server"
-        if SERVER_DEATH_SIGNAL=QUIT server_start "$kind" "$dir"; then
-            return 0
-        fi
-    done
-    fail "the $kind server does not start (tried $try times)"
+    start_somewhere "$kind" "$dir" "${kind}_make" "$dir" PORT "$@"
 }
 
 stop_serving() {

@@ -49,19 +49,8 @@ trap stop_peers EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
-# start NAME: another script may have taken the port meanwhile. So a failed start is tried again.
-start() {
-    local try dir=$folder/$1
-    (as_server mkdir -p "$dir")
-    for try in 1 2 3; do
-        peer_make "$1" "$dir" "$(free_port)"
-        if SERVER_DEATH_SIGNAL=KILL server_start "$(kind_of "$1")" "$dir"; then
-            return 0
-        fi
-    done
-    fail "the server $1 does not start (tried $try times)"
-}
 for name in "${names[@]}"; do
-    start "$name"
+    (as_server mkdir -p "$folder/$name")
+    SERVER_DEATH_SIGNAL=KILL start_somewhere "$(kind_of "$name")" "$folder/$name" peer_make "$name" "$folder/$name" PORT
 done
 "$@"

@@ -51,15 +51,6 @@ trap 'exit 1' INT TERM HUP
 make_postgres() { postgres_make "$1" "$2" -c fsync=off; }
 make_mysql() { mysql_make "$1" "$2" --innodb-flush-log-at-trx-commit=0 --innodb-doublewrite=0; }
 
-# A port that was free a moment ago may be taken.
-serve_member() {
-    local try
-    for try in 1 2 3; do
-        "make_$1" "$2" "$(free_port)" && SERVER_DEATH_SIGNAL=QUIT server_start "$1" "$2" && return
-    done
-    fail "no $1 server after $try tries"
-}
-
 make_member() {
     local kind=$1 dir
     dir=$(new_server_dir q)
@@ -71,13 +62,13 @@ make_member() {
             return
             ;;
         mysql)
-            serve_member "$kind" "$dir"
+            start_somewhere "$kind" "$dir" make_mysql "$dir" PORT
             mysql_shell "$dir" -e 'CREATE DATABASE rowlock'
             urls+=("mysql://root@127.0.0.1:$(cat "$dir/port")/rowlock")
             ;;
         postgres)
             find_pgbin
-            serve_member "$kind" "$dir"
+            start_somewhere "$kind" "$dir" make_postgres "$dir" PORT
             urls+=("postgresql://postgres@127.0.0.1:$(cat "$dir/port")/postgres")
             ;;
     esac
