@@ -76,13 +76,12 @@ static void make_expired(struct loss *l, int how_many)
             loss_ok(l, false, "a lock is granted at first: %s", why(l->others));
         rowlock_forget(lock);
     }
-    raw_run(l->raw, l->session, "UPDATE %slocks SET expires = 1 WHERE name LIKE '%s over %%'",
-            l->prefix, l->name);
+    loss_run(l, "UPDATE %slocks SET expires = 1 WHERE name LIKE '%s over %%'", l->prefix, l->name);
 }
 
 static long long expired(const struct loss *l)
 {
-    return raw_int(l->raw, l->session, "SELECT count(*) FROM %slocks WHERE expires = 1", l->prefix);
+    return loss_int(l, "SELECT count(*) FROM %slocks WHERE expires = 1", l->prefix);
 }
 
 /* Until the server has noticed. */
@@ -127,8 +126,7 @@ static void lose_fold(struct loss *l)
     OWNED(lock) rowlock_lock *lock = loss_hold(l, l->others);
     long long token = rowlock_lock_token(lock);
     loss_is(l, rowlock_release(lock), ROWLOCK_OK, "a name is used, long ago");
-    raw_run(l->raw, l->session, "UPDATE %stokens SET granted = 1 WHERE name = '%s'", l->prefix,
-            l->name);
+    loss_run(l, "UPDATE %stokens SET granted = 1 WHERE name = '%s'", l->prefix, l->name);
     int said = LOSING(
         l, rowlock_sweep(db, OPTIONS(sweep, .older_than_ms = 86400000, .idle_ms = 86400000), NULL));
     loss_said(l, db, said, ROWLOCK_OK);

@@ -176,27 +176,24 @@ void loss_read_said(struct loss *l, const rowlock_db *db, int said)
 
 long long loss_rows(const struct loss *l)
 {
-    return raw_int(l->raw, l->session, "SELECT count(*) FROM %slocks WHERE name = '%s'", l->prefix,
-                   l->name);
+    return loss_int(l, "SELECT count(*) FROM %slocks WHERE name = '%s'", l->prefix, l->name);
 }
 
 long long loss_floor(const struct loss *l)
 {
-    return raw_int(l->raw, l->session, "SELECT token_floor FROM %smeta", l->prefix);
+    return loss_int(l, "SELECT token_floor FROM %smeta", l->prefix);
 }
 
 long long loss_token(const struct loss *l)
 {
-    return raw_int(l->raw, l->session,
-                   "SELECT coalesce(max(token), 0) FROM %stokens WHERE name = '%s'", l->prefix,
-                   l->name);
+    return loss_int(l, "SELECT coalesce(max(token), 0) FROM %stokens WHERE name = '%s'", l->prefix,
+                    l->name);
 }
 
 long long loss_seen(const struct loss *l)
 {
-    return raw_int(l->raw, l->session,
-                   "SELECT coalesce(max(token), 0) FROM %sfences WHERE resource = '%s'", l->prefix,
-                   l->name);
+    return loss_int(l, "SELECT coalesce(max(token), 0) FROM %sfences WHERE resource = '%s'",
+                    l->prefix, l->name);
 }
 
 long long loss_next_token(const struct loss *l)
@@ -207,8 +204,8 @@ long long loss_next_token(const struct loss *l)
 
 long long loss_column(const struct loss *l, const char *column)
 {
-    return raw_int(l->raw, l->session, "SELECT coalesce(max(%s), 0) FROM %slocks WHERE name = '%s'",
-                   column, l->prefix, l->name);
+    return loss_int(l, "SELECT coalesce(max(%s), 0) FROM %slocks WHERE name = '%s'", column,
+                    l->prefix, l->name);
 }
 
 long long loss_left_ms(const struct loss *l)
@@ -274,8 +271,8 @@ void loss_drop_tables(const struct loss *l)
     static const char *const tables[] = {"locks", "waiters", "tokens", "fences",
                                          "meta",  "once",    "walks",  "rows"};
     for (int t = 0; t < COUNT(tables); t++)
-        raw_run(l->raw, l->session, "DROP TABLE IF EXISTS %s%s%s", l->prefix, tables[t],
-                strcmp(l->raw->name, "postgres") == 0 ? " CASCADE" : "");
+        loss_run(l, "DROP TABLE IF EXISTS %s%s%s", l->prefix, tables[t],
+                 strcmp(l->raw->name, "postgres") == 0 ? " CASCADE" : "");
 }
 
 bool loss_set_up(struct loss *l, const struct raw *raw, const char *url, int number)
@@ -293,9 +290,8 @@ bool loss_set_up(struct loss *l, const struct raw *raw, const char *url, int num
     loss_drop_tables(l);
     l->others = must_open(l->ours);
     loss_result(l, l->others, rowlock_install(l->others), ROWLOCK_OK, "there are tables");
-    raw_run(l->raw, l->session,
-            "CREATE TABLE %srows (id bigint PRIMARY KEY, n bigint, version bigint NOT NULL)",
-            l->prefix);
+    loss_run(l, "CREATE TABLE %srows (id bigint PRIMARY KEY, n bigint, version bigint NOT NULL)",
+             l->prefix);
     return true;
 }
 
@@ -303,8 +299,8 @@ bool loss_set_up(struct loss *l, const struct raw *raw, const char *url, int num
 void loss_check_rest(struct loss *l)
 {
     /* What a case had sent that was begun anew may have arrived after its rows were removed. */
-    raw_run(l->raw, l->session, "DELETE FROM %slocks WHERE name IN ('%s')", l->prefix, l->dropped);
-    long long left = raw_int(l->raw, l->session, "SELECT count(*) FROM %slocks", l->prefix);
+    loss_run(l, "DELETE FROM %slocks WHERE name IN ('%s')", l->prefix, l->dropped);
+    long long left = loss_int(l, "SELECT count(*) FROM %slocks", l->prefix);
     char name[300] = "";
     l->raw->ask(l->session, textf("SELECT max(name) FROM %slocks", l->prefix), name, sizeof name);
     loss_ok(l, left >= l->explained && left <= l->explained + l->may_follow,
@@ -313,7 +309,7 @@ void loss_check_rest(struct loss *l)
     if (left == 0)
         return;
     rowlock_sweep_report report = ROWLOCK_SWEEP_REPORT_INIT;
-    raw_run(l->raw, l->session, "UPDATE %slocks SET expires = 1", l->prefix);
+    loss_run(l, "UPDATE %slocks SET expires = 1", l->prefix);
     loss_result(l, l->others, rowlock_sweep(l->others, NULL, &report), ROWLOCK_OK, "that is swept");
     loss_is(l, report.locks, left, "all of it had expired");
 }
@@ -325,8 +321,7 @@ void loss_clean(struct loss *l)
     while (rowlock_install(l->others) != ROWLOCK_OK && clock_ms() < end_ms)
         ;
     for (size_t t = 0; t < COUNT(tables); t++)
-        raw_run(l->raw, l->session, "DELETE FROM %s%s WHERE name = '%s'", l->prefix, tables[t],
-                l->name);
+        loss_run(l, "DELETE FROM %s%s WHERE name = '%s'", l->prefix, tables[t], l->name);
     size_t used = strlen(l->dropped);
     snprintf(l->dropped + used, sizeof l->dropped - used, "', '%s", l->name);
 }

@@ -125,6 +125,10 @@ bool loss_said(struct loss *l, const rowlock_db *db, int said, int want);
 /* A plain read is never uncertain. */
 void loss_read_said(struct loss *l, const rowlock_db *db, int said);
 
+/* raw_run() and raw_int() in the worker's session. */
+#define loss_run(l, ...) raw_run((l)->raw, (l)->session, __VA_ARGS__)
+#define loss_int(l, ...) raw_int((l)->raw, (l)->session, __VA_ARGS__)
+
 /* What the tables say of the case's name. */
 long long loss_rows(const struct loss *l);
 long long loss_floor(const struct loss *l);

@@ -93,8 +93,7 @@ static void lose_takeover(struct loss *l)
 {
     CLOSED_BY(close_pair) struct pair p = open_pair(l);
     loss_is(l, try_lock(p.rival, LONG_TTL_MS), ROWLOCK_OK, "another holds it at first");
-    raw_run(l->raw, l->session, "UPDATE %slocks SET expires = 1 WHERE name = '%s'", l->prefix,
-            l->name);
+    loss_run(l, "UPDATE %slocks SET expires = 1 WHERE name = '%s'", l->prefix, l->name);
     long long token = loss_next_token(l);
     int said = LOSING(l, try_lock(p.lock, TTL_MS));
     loss_said(l, p.db, said, ROWLOCK_OK);
@@ -141,8 +140,7 @@ static int wait_for_it(rowlock_lock *lock)
 
 static long long tickets(const struct loss *l)
 {
-    return raw_int(l->raw, l->session, "SELECT count(*) FROM %swaiters WHERE name = '%s'",
-                   l->prefix, l->name);
+    return loss_int(l, "SELECT count(*) FROM %swaiters WHERE name = '%s'", l->prefix, l->name);
 }
 
 /* Another's lease ends meanwhile. A ticket of a request whose answer was lost stays for its own lease. */
@@ -164,7 +162,7 @@ static void lose_wait(struct loss *l)
     loss_gone_or_explained(l, rowlock_lock_owner(p.lock));
     if (loss_rows(l) == 0)
         loss_rival_gets(l, token);
-    raw_run(l->raw, l->session, "DELETE FROM %swaiters WHERE name = '%s'", l->prefix, l->name);
+    loss_run(l, "DELETE FROM %swaiters WHERE name = '%s'", l->prefix, l->name);
 }
 
 /* A wait that ends without a grant, and perhaps without a connection to give its ticket back on. */
@@ -184,7 +182,7 @@ static void lose_wait_in_vain(struct loss *l, bool closes)
     } else {
         OWNED(lock) rowlock_lock *other = must_lock(p.db, "another lock");
         /* A try on a slow machine, which was begun anew, may not have released it. */
-        raw_run(l->raw, l->session, "DELETE FROM %slocks WHERE name = 'another lock'", l->prefix);
+        loss_run(l, "DELETE FROM %slocks WHERE name = 'another lock'", l->prefix);
         loss_result(l, p.db, try_lock(other, LONG_TTL_MS), ROWLOCK_OK, "another lock is acquired");
         loss_result(l, p.db, rowlock_release(other), ROWLOCK_OK, "and released");
     }

@@ -54,8 +54,8 @@ static void open_its_table(struct deal *d)
 
 static long long cell(const struct loss *l, int id, const char *column)
 {
-    return raw_int(l->raw, l->session, "SELECT coalesce(max(%s), -1) FROM %srows WHERE id = %d",
-                   column, l->prefix, id);
+    return loss_int(l, "SELECT coalesce(max(%s), -1) FROM %srows WHERE id = %d", column, l->prefix,
+                    id);
 }
 
 static void check_truth(const struct loss *l, int result, bool done, bool undone, int id)
@@ -191,7 +191,7 @@ CALL(call_walk,
 static void check_walk(struct deal *d)
 {
     struct loss *l = d->l;
-    bool finished = raw_int(l->raw, l->session, "SELECT count(*) FROM %swalks", l->prefix) == 0 &&
+    bool finished = loss_int(l, "SELECT count(*) FROM %swalks", l->prefix) == 0 &&
                     cell(l, ROWS, "n") == 1 && cell(l, 3, "n") == 101;
     if (l->mode == RECONNECTING)
         loss_result(l, d->db, d->said, ROWLOCK_OK, "it goes to its end");
@@ -306,19 +306,18 @@ enum { TRADES = COUNT(trades) };
 
 static void make_rows(struct loss *l)
 {
-    raw_run(l->raw, l->session, "DELETE FROM %srows", l->prefix);
+    loss_run(l, "DELETE FROM %srows", l->prefix);
     for (int id = 1; id <= ROWS; id++)
-        raw_run(l->raw, l->session, "INSERT INTO %srows (id, n, version) VALUES (%d, 0, 1)",
-                l->prefix, id);
+        loss_run(l, "INSERT INTO %srows (id, n, version) VALUES (%d, 0, 1)", l->prefix, id);
 }
 
 /* The client does nothing more, and its transaction at the server ends all the same. */
 static bool is_unlocked(const struct loss *l)
 {
-    return raw_int(l->raw, l->session,
-                   "SELECT count(*) - (SELECT count(*) FROM %srows) FROM "
-                   "(SELECT id FROM %srows FOR UPDATE SKIP LOCKED) unlocked",
-                   l->prefix, l->prefix) == 0;
+    return loss_int(l,
+                    "SELECT count(*) - (SELECT count(*) FROM %srows) FROM "
+                    "(SELECT id FROM %srows FOR UPDATE SKIP LOCKED) unlocked",
+                    l->prefix, l->prefix) == 0;
 }
 
 static void lose(struct loss *l)
