@@ -138,8 +138,7 @@ void becomes(const struct site *s, rowlock_table *t, enum op op, rowlock_change 
     /* After a CONFLICT the change only says that it was not applied. */
     if (want < 0 || want == ROWLOCK_CONFLICT)
         return;
-    tap_is_str(rowlock_result_name(change.result), rowlock_result_name(want),
-               "the row says the same");
+    tap_is_result(change.result, want, "the row says the same");
     tap_is_int(change.current, current, "with the version that it has now");
 }
 

@@ -24,7 +24,7 @@ static void is_refused_with(const char *url, int want, const char *words, const 
 {
     rowlock_error err;
     int got = fails(url, &err);
-    tap_is_str(rowlock_result_name(got), rowlock_result_name(want), "%s", what);
+    tap_is_result(got, want, "%s", what);
     tap_ok(strstr(err.text, words) != NULL, "%s: %s", what, err.text);
 }
 
@@ -80,8 +80,7 @@ static void not_let_in(const struct contract *c)
 {
     rowlock_error err;
     OWNED(text) char *stranger = url_to(c, "rowlock_stranger:secretpassword", NULL, NULL);
-    tap_is_str(rowlock_result_name(fails(stranger, &err)), "ROWLOCK_EDENIED",
-               "a user that does not exist is denied");
+    tap_is_result(fails(stranger, &err), ROWLOCK_EDENIED, "a user that does not exist is denied");
     tap_ok(!strstr(err.text, "secretpassword") && !strstr(err.action, "secretpassword"),
            "and no text has its password");
     const char *kind = is_mysql(c) ? "USER" : "ROLE";
@@ -90,8 +89,7 @@ static void not_let_in(const struct contract *c)
         db_exec(c->raw, c->url, "CREATE USER rowlock_nobody IDENTIFIED BY 'right'");
         db_exec(c->raw, c->url, "GRANT USAGE ON *.* TO rowlock_nobody");
         OWNED(text) char *url = url_to(c, "rowlock_nobody:wrongpassword", NULL, NULL);
-        tap_is_str(rowlock_result_name(fails(url, &err)), "ROWLOCK_EDENIED",
-                   "a wrong password is denied");
+        tap_is_result(fails(url, &err), ROWLOCK_EDENIED, "a wrong password is denied");
         tap_ok(!strstr(err.text, "wrongpassword"), "and is in no text either");
         tap_is_int(err.native, 1045, "the server's number is told");
     } else {
@@ -158,8 +156,8 @@ static void adopts_no(const struct contract *c, const char *charset)
     OWNED(db) rowlock_db *db = NULL;
     rowlock_error err = ROWLOCK_ERROR_INIT;
     raw_run(c->raw, session, "SET NAMES %s", charset);
-    tap_is_str(rowlock_result_name(c->raw->adopt(&db, session, NULL, &err)), "ROWLOCK_EINVAL",
-               "a connection that speaks %s is not adopted", charset);
+    tap_is_result(c->raw->adopt(&db, session, NULL, &err), ROWLOCK_EINVAL,
+                  "a connection that speaks %s is not adopted", charset);
     rowlock_db_close(db);
     raw_run(c->raw, session, "SET NAMES utf8mb4");
     if (c->raw->adopt(&db, session, NULL, &err) != ROWLOCK_OK)

@@ -101,6 +101,10 @@ rowlock_error error_of(const rowlock_db *db);
 /* The formatted text, valid until the fourth call after this one in this thread. */
 const char *textf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* Compares two results by name. */
+#define tap_is_result(got, want, ...) \
+    tap_is_str(rowlock_result_name(got), rowlock_result_name(want), __VA_ARGS__)
+
 /* The URL with one more parameter. Free it. */
 char *url_with(const char *url, const char *parameter);
 

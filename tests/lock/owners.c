@@ -73,8 +73,8 @@ static void long_owner(const struct contract *c)
     owner[256] = '\0';
     rowlock_error err = ROWLOCK_ERROR_INIT;
     rowlock_db_options options = *OPTIONS(db, .owner = owner);
-    tap_is_str(rowlock_result_name(rowlock_db_open(c->url, &options, &none, &err)),
-               "ROWLOCK_EINVAL", "an owner of 256 bytes is refused");
+    tap_is_result(rowlock_db_open(c->url, &options, &none, &err), ROWLOCK_EINVAL,
+                  "an owner of 256 bytes is refused");
     tap_ok(none == NULL, "and there is no handle");
 }
 

@@ -83,8 +83,7 @@ static void one_is_in_the_way(const char *what, const char *table, int (*act)(st
         s.member[ODD].thread = NULL;
     tap_is_int(swarm_join(&s, ROWLOCK_OK), FEW - 1, "%s: the others are done", what);
     if (tries) {
-        tap_is_str(rowlock_result_name(s.member[ODD].result), rowlock_result_name(want),
-                   "and it is told at once");
+        tap_is_result(s.member[ODD].result, want, "and it is told at once");
         /* A server ends the transaction some time after the connection was closed. */
         raw_run(raw, session, "ROLLBACK");
     } else {
@@ -95,8 +94,7 @@ static void one_is_in_the_way(const char *what, const char *table, int (*act)(st
                   "and the connection is free for others");
         tap_ok(!s.member[ODD].ended, "while it is tried again");
         raw_run(raw, session, "COMMIT");
-        tap_is_str(rowlock_result_name(helper_join(odd)), rowlock_result_name(want),
-                   "until the other transaction ends");
+        tap_is_result(helper_join(odd), want, "until the other transaction ends");
     }
 }
 

@@ -42,8 +42,7 @@ static void test_options(void)
     };
     script_reset();
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-        tap_is_str(rowlock_result_name(opens("sqlite:x", &cases[i].options)),
-                   rowlock_result_name(cases[i].result), "%s", cases[i].what);
+        tap_is_result(opens("sqlite:x", &cases[i].options), cases[i].result, "%s", cases[i].what);
     tap_is_int(opens("sqlite:x", NULL), ROWLOCK_OK, "no options");
     tap_is_int(opens(NULL, NULL), ROWLOCK_EINVAL, "no URL");
     tap_is_int(opens("mariadb:x", NULL), ROWLOCK_EUNSUPPORTED, "a database that is not built in");
@@ -91,8 +90,8 @@ static void test_handles(void)
         rowlock_db_options options = cases[i].options;
         options.size = sizeof options;
         options.pool = pool;
-        tap_is_str(rowlock_result_name(rowlock_db_open(cases[i].url, &options, &db, &err)),
-                   rowlock_result_name(cases[i].result), "%s", cases[i].what);
+        tap_is_result(rowlock_db_open(cases[i].url, &options, &db, &err), cases[i].result, "%s",
+                      cases[i].what);
         rowlock_db_close(db);
     }
     tap_is_str(script_calls(), "", "opening and closing handles sends nothing");

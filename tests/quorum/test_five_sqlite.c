@@ -101,7 +101,7 @@ static void test_three_away(void)
     for (int i = 0; i < 3; i++)
         away(i);
     tap_is_int(grant_once(&result), 0, "with three away nothing is granted");
-    tap_is_str(rowlock_result_name(result), "ROWLOCK_ESCHEMA", "and the error tells of the files");
+    tap_is_result(result, ROWLOCK_ESCHEMA, "and the error tells of the files");
     for (int i = 0; i < 3; i++)
         back(i);
     tap_ok(grant_once(&result) > 0, "they grant again when all are back");

@@ -189,8 +189,7 @@ static void play_act(struct asking *a, const struct step *s)
         tap_ok(!a->site.c->has_server || somebody_waits(a->site.c), "%s", s->what);
         break;
     case TOLD:
-        tap_is_str(rowlock_result_name(helper_join(a->helper)), rowlock_result_name(s->want), "%s",
-                   s->what);
+        tap_is_result(helper_join(a->helper), s->want, "%s", s->what);
         break;
     case COUNT_ROWS:
         tap_is_int(raw_int(a->site.c->raw, s->who == APP ? a->app.session : a->site.look,
