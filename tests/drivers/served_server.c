@@ -48,19 +48,17 @@ static void relax(rowlock_db *db)
     limit(db, LONG_MS, LONG_MS);
 }
 
-static rowlock_db_options short_limits(void)
-{
-    return *OPTIONS(db, .statement_timeout_ms = SHORT_MS, .connect_timeout_ms = SHORT_MS,
-                    .reconnect_ms = RECONNECT_MS);
-}
+static const rowlock_db_options short_limits = {.size = sizeof short_limits,
+                                                .statement_timeout_ms = SHORT_MS,
+                                                .connect_timeout_ms = SHORT_MS,
+                                                .reconnect_ms = RECONNECT_MS};
 
 /* MySQL's client library takes the limit of a statement when it connects. A slow machine may miss it. */
 static rowlock_db *hold_in_a_hurry(const char *name, rowlock_lock **lock)
 {
     rowlock_db *db = NULL;
-    rowlock_db_options options = short_limits();
     int64_t end_ms = clock_ms() + LONG_MS;
-    while (rowlock_db_open(url, &options, &db, NULL) != ROWLOCK_OK && clock_ms() < end_ms)
+    while (rowlock_db_open(url, &short_limits, &db, NULL) != ROWLOCK_OK && clock_ms() < end_ms)
         ;
     *lock = must_lock(db, name);
     while (try_lock(*lock, TTL_MS) != ROWLOCK_OK && clock_ms() < end_ms)
@@ -93,10 +91,9 @@ static void open_fails_soon(const char *what)
 {
     rowlock_db *db = NULL;
     rowlock_error err = ROWLOCK_ERROR_INIT;
-    rowlock_db_options options = short_limits();
     int64_t began = clock_ms();
-    tap_is_int(rowlock_db_open(url, &options, &db, &err), ROWLOCK_ECONN, "opening %s: %s", what,
-               err.text);
+    tap_is_int(rowlock_db_open(url, &short_limits, &db, &err), ROWLOCK_ECONN, "opening %s: %s",
+               what, err.text);
     tap_ok(soon(began) && err.text[0] && err.retryable, "and soon, in %lld ms, in words",
            (long long)(clock_ms() - began));
 }

@@ -62,7 +62,7 @@ static bool is_without(const char *dialect, int step)
 static void test_all_steps(void)
 {
     for (int d = 0; d < DIALECTS; d++) {
-        struct rlk_texts texts;
+        CLOSED_BY(rlk_texts_clear) struct rlk_texts texts;
         fill(&texts, &dialects[d], "s", "zz_");
         for (int step = RLK_STEP_NONE + 1; step < RLK_STEP_COUNT; step++) {
             const char *sql = texts.sql[step];
@@ -87,7 +87,6 @@ static void test_all_steps(void)
                 tap_is_int(count(sql, quoted), count(sql, "zz_"),
                            "each name is quoted and in its schema");
         }
-        rlk_texts_clear(&texts);
     }
 }
 
@@ -121,7 +120,7 @@ static void test_nothing_else(void)
 {
     static char a[100000], b[100000];
     for (int d = 0; d < DIALECTS; d++) {
-        struct rlk_texts one, two;
+        CLOSED_BY(rlk_texts_clear) struct rlk_texts one, two;
         char first[16], second[200];
         char q = dialects[d].quote;
         fill(&one, &dialects[d], "s", "zz_");
@@ -134,24 +133,21 @@ static void test_nothing_else(void)
                             (strlen(two.sql[step]) < sizeof b && undo(a, one.sql[step], first) &&
                              undo(b, two.sql[step], second) && strcmp(a, b) == 0));
         tap_ok(same, "schema and prefix change the names in %s and nothing else", dialects[d].name);
-        rlk_texts_clear(&one);
-        rlk_texts_clear(&two);
     }
 }
 
 static void test_in_literals(void)
 {
-    struct rlk_texts texts;
+    CLOSED_BY(rlk_texts_clear) struct rlk_texts texts;
     fill(&texts, &dialects[0], "my place", "zz_");
     tap_ok(strstr(texts.sql[RLK_STEP_FACTS], "'\"my place\".\"zz_locks\"'::regclass") != NULL,
            "a name inside a string literal is expanded too");
-    rlk_texts_clear(&texts);
 }
 
 /* So that a copy of the database by another name works on itself. */
 static void test_in_bodies(void)
 {
-    struct rlk_texts texts;
+    CLOSED_BY(rlk_texts_clear) struct rlk_texts texts;
     fill(&texts, &dialects[1], "my place", "zz_");
     const char *schema = texts.sql[RLK_STEP_SCHEMA];
     const char *body = strstr(schema, "PROCEDURE IF NOT EXISTS `my place`.`zz_break`(");
@@ -162,7 +158,6 @@ static void test_in_bodies(void)
     tap_ok(body && strstr(body, "UPDATE `zz_tokens`") != NULL, "but has the prefix");
     tap_ok(strstr(schema, "INSERT INTO `my place`.`zz_meta`") != NULL,
            "statements outside of bodies name it");
-    rlk_texts_clear(&texts);
 }
 
 /* A prefix that looks like a name of ours is not expanded in its turn. */
@@ -194,13 +189,12 @@ static void test_no_memory(void)
         if (!is_without(dialects[0].name, step)) /* pieces are put in first */
             allocations += rlk_steps[step].is & RLK_TEMPLATE ? 1 : 2;
     for (int nth = 1; nth <= allocations + 1; nth++) {
-        struct rlk_texts texts = {.prefix = "zz_", .schema = "s"};
+        CLOSED_BY(rlk_texts_clear) struct rlk_texts texts = {.prefix = "zz_", .schema = "s"};
         fail_alloc_at(nth);
         int result = rlk_texts_fill(&texts, &dialects[0]);
         tap_is_int(result, nth <= allocations ? -1 : 0, "memory that runs out at text %d", nth);
         fail_alloc_at(0);
         kept += result != 0 && fail_alloc_live() != before;
-        rlk_texts_clear(&texts);
     }
     tap_is_int(kept, 0, "some texts are not kept without the others: the next call makes all");
     tap_is_int(fail_alloc_live(), before, "nothing leaks");
