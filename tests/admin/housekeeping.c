@@ -15,14 +15,14 @@ enum { LOCKS, WAITERS, ONCE, TOKENS, KINDS };
 
 static int rows(const struct contract *c, const char *prefix, int kind)
 {
-    return (int)db_int(c->raw, c->url, "SELECT count(*) FROM %s%s", prefix, TABLES[kind]);
+    return (int)int_on(c, "SELECT count(*) FROM %s%s", prefix, TABLES[kind]);
 }
 
 static void empty(const struct contract *c, const char *prefix)
 {
     for (int i = 0; i < KINDS; i++)
-        db_exec(c->raw, c->url, "DELETE FROM %s%s", prefix, TABLES[i]);
-    db_exec(c->raw, c->url, "UPDATE %smeta SET swept = 0", prefix);
+        exec_on(c, "DELETE FROM %s%s", prefix, TABLES[i]);
+    exec_on(c, "UPDATE %smeta SET swept = 0", prefix);
 }
 
 /* Nothing but rows of each kind that are over. Every fourth row is not. */
@@ -40,7 +40,7 @@ static void leave_rows(const struct contract *c, const char *prefix, int count)
     int64_t now = unix_clock_us();
     empty(c, prefix);
     for (int kind = 0; kind < KINDS; kind++)
-        db_exec(c->raw, c->url,
+        exec_on(c,
                 "INSERT INTO %s%s (name, %s) SELECT %s, %s, CASE WHEN i %% 4 = 0 THEN %lld ELSE "
                 "%lld END FROM " NUMBERS " WHERE i < %d",
                 prefix, TABLES[kind], kinds[kind].columns, numbered(c, kinds[kind].name),
@@ -56,12 +56,12 @@ static bool is_kept(const struct contract *c, void *session, const char *ages, c
 
 static void keep_house(const struct contract *c, const char *days)
 {
-    db_exec(c->raw, c->url, "CALL %shousekeeping(%s, %s)", PREFIX, days, days);
+    exec_on(c, "CALL %shousekeeping(%s, %s)", PREFIX, days, days);
 }
 
 static long long meta(const struct contract *c, const char *prefix, const char *column)
 {
-    return db_int(c->raw, c->url, "SELECT %s FROM %smeta", column, prefix);
+    return int_on(c, "SELECT %s FROM %smeta", column, prefix);
 }
 
 static bool was_noted(const struct contract *c)
@@ -95,8 +95,7 @@ static void does_what_a_sweep_does(const struct contract *c)
         tap_is_int(rows(c, PREFIX, i), LIVE, "the procedure leaves what is not over in %s",
                    TABLES[i]);
         tap_is_int(rows(c, other, i), LIVE, "and so does a sweep");
-        tap_is_int(db_int(c->raw, c->url,
-                          "SELECT count(*) FROM %s%s a JOIN %s%s b ON a.name = b.name", PREFIX,
+        tap_is_int(int_on(c, "SELECT count(*) FROM %s%s a JOIN %s%s b ON a.name = b.name", PREFIX,
                           TABLES[i], other, TABLES[i]),
                    LIVE, "they are the same rows");
     }
@@ -204,14 +203,14 @@ static void passes_over(const struct contract *c)
 
 static int keys_of_others(const struct contract *c)
 {
-    return (int)db_int(c->raw, c->url,
-                       "SELECT count(*) FROM %sonce WHERE name = '%s' AND claim = 7", PREFIX, KEY);
+    return (int)int_on(c, "SELECT count(*) FROM %sonce WHERE name = '%s' AND claim = 7", PREFIX,
+                       KEY);
 }
 
 static void one_at_a_time(const struct contract *c)
 {
     leave_rows(c, PREFIX, 4);
-    db_exec(c->raw, c->url,
+    exec_on(c,
             "INSERT INTO %sonce (name, fingerprint, claim, token, expires, done, changed) "
             "VALUES ('%s', '', 7, 0, %lld, false, 1)",
             PREFIX, KEY, (long long)(unix_clock_us() + DAY_US));
@@ -220,13 +219,13 @@ static void one_at_a_time(const struct contract *c)
                "while another run has the claim, it removes nothing");
     tap_ok(!was_noted(c), "and notes nothing");
     tap_is_int(keys_of_others(c), 1, "the claim of the other stands");
-    db_exec(c->raw, c->url, "UPDATE %sonce SET expires = 1 WHERE name = '%s'", PREFIX, KEY);
+    exec_on(c, "UPDATE %sonce SET expires = 1 WHERE name = '%s'", PREFIX, KEY);
     keep_house(c, "30");
     tap_is_int(all_rows(c, PREFIX), KINDS,
                "a run that was killed is in the way only until its claim is over");
     tap_ok(was_noted(c), "then the time is noted");
-    tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM %sonce WHERE name = '%s'", PREFIX, KEY),
-               0, "and no claim is left");
+    tap_is_int(int_on(c, "SELECT count(*) FROM %sonce WHERE name = '%s'", PREFIX, KEY), 0,
+               "and no claim is left");
 }
 
 static void loses_its_claim(const struct contract *c)
@@ -241,7 +240,7 @@ static void loses_its_claim(const struct contract *c)
         PREFIX);
     keep_house(c, "30");
     tap_is_int(rows(c, PREFIX, LOCKS), 2, "meanwhile a second run does nothing");
-    db_exec(c->raw, c->url, "UPDATE %sonce SET claim = 7 WHERE name = '%s'", PREFIX, KEY);
+    exec_on(c, "UPDATE %sonce SET claim = 7 WHERE name = '%s'", PREFIX, KEY);
     raw_run(c->raw, session, "COMMIT");
     end_run(&run);
     tap_ok(!was_noted(c), "a run whose claim another has taken ends before its next batch");
@@ -259,10 +258,10 @@ static void killed(const struct contract *c)
     raw_run(c->raw, session, "COMMIT");
     tap_is_int(rows(c, PREFIX, LOCKS), 1, "the batches that it has committed stay");
     tap_is_int(rows(c, PREFIX, TOKENS), 4, "the one that it was at is undone");
-    tap_ok(db_int(c->raw, c->url, "SELECT expires FROM %sonce WHERE name = '%s'", PREFIX, KEY) <=
+    tap_ok(int_on(c, "SELECT expires FROM %sonce WHERE name = '%s'", PREFIX, KEY) <=
                unix_clock_us() + 60 * 1000000,
            "its claim is over in a minute");
-    db_exec(c->raw, c->url, "UPDATE %sonce SET expires = 1 WHERE name = '%s'", PREFIX, KEY);
+    exec_on(c, "UPDATE %sonce SET expires = 1 WHERE name = '%s'", PREFIX, KEY);
     keep_house(c, "30");
     tap_is_int(all_rows(c, PREFIX), KINDS, "then the next run goes to the end");
 }

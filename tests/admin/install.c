@@ -16,7 +16,7 @@ static void again_and_again(const struct contract *c)
         is_result(db, rowlock_install(db), ROWLOCK_OK, "installing again is harmless");
     is_result(db, rowlock_upgrade(db, NULL), ROWLOCK_OK, "and upgrading has nothing to do");
     is_result(db, rowlock_verify(lock), ROWLOCK_OK, "the lock is still held");
-    tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM again_meta"), 1, "by one installation");
+    tap_is_int(int_on(c, "SELECT count(*) FROM again_meta"), 1, "by one installation");
 }
 
 static int install_in_child(void *url)
@@ -41,7 +41,7 @@ static void ten_at_once(const struct contract *c)
     for (int i = 0; i < PROCESSES; i++)
         good += child_join(children[i]) == 0;
     tap_is_int(good, PROCESSES, "ten processes install at once and each gets a lock");
-    tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM atonce_tokens"), PROCESSES,
+    tap_is_int(int_on(c, "SELECT count(*) FROM atonce_tokens"), PROCESSES,
                "all in the same tables");
 }
 
@@ -117,19 +117,18 @@ static void other_versions(const struct contract *c)
 {
     OWNED(text) char *url = fresh_tables(c, "version_");
     tap_is_int(acquires_there(url), ROWLOCK_OK, "tables of our version work");
-    db_exec(c->raw, c->url, "UPDATE version_meta SET version = 99, code = 99");
+    exec_on(c, "UPDATE version_meta SET version = 99, code = 99");
     tap_is_int(acquires_there(url), ROWLOCK_OK, "so do newer ones that allow it");
     tap_is_int(installs(url), ROWLOCK_OK, "which install leaves as they are");
     tap_is_int(upgrades(url), ROWLOCK_OK, "and so does upgrade");
-    tap_is_int(db_int(c->raw, c->url, "SELECT version + code FROM version_meta"), 198,
-               "with their version");
-    db_exec(c->raw, c->url, "UPDATE version_meta SET compat = 99");
+    tap_is_int(int_on(c, "SELECT version + code FROM version_meta"), 198, "with their version");
+    exec_on(c, "UPDATE version_meta SET compat = 99");
     tap_is_int(acquires_there(url), ROWLOCK_ESCHEMA, "newer tables that do not are refused");
     tap_is_int(installs(url), ROWLOCK_ESCHEMA, "also by install");
     tap_is_int(upgrades(url), ROWLOCK_ESCHEMA, "and by upgrade");
-    db_exec(c->raw, c->url, "UPDATE version_meta SET version = 0, compat = 1");
+    exec_on(c, "UPDATE version_meta SET version = 0, compat = 1");
     tap_is_int(acquires_there(url), ROWLOCK_ESCHEMA, "older tables are refused");
-    db_exec(c->raw, c->url, "DELETE FROM version_meta");
+    exec_on(c, "DELETE FROM version_meta");
     tap_is_int(acquires_there(url), ROWLOCK_ESCHEMA,
                "tables of an installation cut short are refused");
     tap_is_int(installs(url), ROWLOCK_OK, "and healed by install");
@@ -139,19 +138,19 @@ static void other_versions(const struct contract *c)
 static void foreign_tables(const struct contract *c)
 {
     OWNED(text) char *url = no_tables(c, "foreign_");
-    db_exec(c->raw, c->url, "CREATE TABLE foreign_meta (id INTEGER PRIMARY KEY, colour CHAR(9))");
-    db_exec(c->raw, c->url, "INSERT INTO foreign_meta VALUES (1, 'blue')");
+    exec_on(c, "CREATE TABLE foreign_meta (id INTEGER PRIMARY KEY, colour CHAR(9))");
+    exec_on(c, "INSERT INTO foreign_meta VALUES (1, 'blue')");
     tap_is_int(acquires_there(url), ROWLOCK_ESCHEMA, "somebody else's tables are refused");
     tap_is_int(installs(url), ROWLOCK_ESCHEMA, "also by install");
-    tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM foreign_meta WHERE colour = 'blue'"), 1,
+    tap_is_int(int_on(c, "SELECT count(*) FROM foreign_meta WHERE colour = 'blue'"), 1,
                "which leaves them as they are");
     drop_tables(c, "foreign_");
     must_install(url);
-    db_exec(c->raw, c->url, "DROP TABLE foreign_locks");
-    db_exec(c->raw, c->url, "CREATE TABLE foreign_locks (door INTEGER, colour CHAR(9))");
+    exec_on(c, "DROP TABLE foreign_locks");
+    exec_on(c, "CREATE TABLE foreign_locks (door INTEGER, colour CHAR(9))");
     tap_is_int(acquires_there(url), ROWLOCK_ESCHEMA, "a lock table of another shape is refused");
     tap_is_int(installs(url), ROWLOCK_ESCHEMA, "and not taken for ours by install");
-    tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM foreign_locks WHERE door = 1"), 0,
+    tap_is_int(int_on(c, "SELECT count(*) FROM foreign_locks WHERE door = 1"), 0,
                "which leaves it as it is");
 }
 
@@ -161,7 +160,7 @@ static void dropped_routine(const struct contract *c)
         return;
     OWNED(text) char *url = fresh_tables(c, "routine_");
     OWNED(db) rowlock_db *db = must_open(url);
-    db_exec(c->raw, c->url, "DROP %s routine_grant", is_mysql(c) ? "PROCEDURE" : "FUNCTION");
+    exec_on(c, "DROP %s routine_grant", is_mysql(c) ? "PROCEDURE" : "FUNCTION");
     tap_is_int(check_item(db, "privileges").verdict, ROWLOCK_BAD,
                "a database whose granting routine was dropped is found unfit");
     tap_is_int(acquires_there(url), ROWLOCK_ESCHEMA, "it grants nothing");
@@ -193,7 +192,7 @@ static void other_schema(const struct contract *c)
     rowlock_db_options options = *OPTIONS(db, .schema = SCHEMA);
     if (!c->has_server)
         return;
-    db_exec(c->raw, c->url, "DROP %s IF EXISTS %s%s%s%s", kind, quote, SCHEMA, quote,
+    exec_on(c, "DROP %s IF EXISTS %s%s%s%s", kind, quote, SCHEMA, quote,
             is_mysql(c) ? "" : " CASCADE");
     /* A database may say at once or at the first step that there is no such schema. */
     int result = rowlock_db_open(c->url, &options, &db, &err);
@@ -202,7 +201,7 @@ static void other_schema(const struct contract *c)
            "installing in a schema that is not there fails (%s: %s)", rowlock_result_name(result),
            db ? why(db) : err.text);
     rowlock_db_close(db);
-    db_exec(c->raw, c->url, "CREATE %s %s%s%s", kind, quote, SCHEMA, quote);
+    exec_on(c, "CREATE %s %s%s%s", kind, quote, SCHEMA, quote);
     db = must_open_with(c->url, &options);
     rowlock_db *plain = must_open(c->url);
     is_result(db, rowlock_install(db), ROWLOCK_OK,
@@ -212,8 +211,7 @@ static void other_schema(const struct contract *c)
     is_result(plain, try_lock(here, TTL_MS), ROWLOCK_OK, "and in the usual one");
     close_locks(there, here);
     close_dbs(db, plain);
-    db_exec(c->raw, c->url, "DROP %s %s%s%s%s", kind, quote, SCHEMA, quote,
-            is_mysql(c) ? "" : " CASCADE");
+    exec_on(c, "DROP %s %s%s%s%s", kind, quote, SCHEMA, quote, is_mysql(c) ? "" : " CASCADE");
 }
 
 struct findings {
@@ -260,7 +258,7 @@ static void swept(const struct contract *c)
     tap_ok(f.verdict == ROWLOCK_FINE && strncmp(f.value, "never; installed ", 17) == 0 &&
                strstr(f.value, " UTC, 0 days ago"),
            "check is content with new tables that were never swept: %s", f.value);
-    db_exec(c->raw, c->url, "UPDATE swept_meta SET swept = swept + %lld", 10 * day_us);
+    exec_on(c, "UPDATE swept_meta SET swept = swept + %lld", 10 * day_us);
     is_result(db, rowlock_sweep(db, OPTIONS(sweep, .dry_run = 1), NULL), ROWLOCK_OK, "a dry run");
     f = check_item(db, "swept");
     tap_ok(f.verdict == ROWLOCK_WARNING && strstr(f.value, "never") &&
@@ -270,7 +268,7 @@ static void swept(const struct contract *c)
     f = check_item(db, "swept");
     tap_ok(f.verdict == ROWLOCK_FINE && strstr(f.value, "UTC") && !strstr(f.value, "never"),
            "is noted: %s", f.value);
-    db_exec(c->raw, c->url, "UPDATE swept_meta SET swept = swept - %lld", 9 * day_us);
+    exec_on(c, "UPDATE swept_meta SET swept = swept - %lld", 9 * day_us);
     f = check_item(db, "swept");
     tap_ok(f.verdict == ROWLOCK_WARNING && strstr(f.value, " 9 days ago"),
            "check warns when no sweep came for more than a week: %s", f.value);
@@ -295,7 +293,7 @@ static void one_index(const struct contract *c)
     if (is_mysql(c))
         query = "SELECT COUNT(DISTINCT index_name) FROM information_schema.statistics "
                 "WHERE table_schema = DATABASE() AND table_name = 'rowlock_locks'";
-    tap_is_int(db_int(c->raw, c->url, "%s", query), 1, "the lock table has no index but its key");
+    tap_is_int(int_on(c, "%s", query), 1, "the lock table has no index but its key");
 }
 
 void contract_install(const struct contract *c)

@@ -22,7 +22,7 @@ static void fill(const struct contract *c)
 {
     static const char *const kinds[] = {"A", "Z", "a", "z", "ä", "_", "-", " "};
     for (int k = 0; k < COUNT(kinds); k++)
-        db_exec(c->raw, c->url,
+        exec_on(c,
                 "INSERT INTO %slocks (name, slot, permits, owner, token, request, acquired, "
                 "expires, ttl) SELECT %s, 0, 0, 'x', i + 1, 1, 1, CASE WHEN i %% 2 = 1 THEN 1 ELSE "
                 "9000000000000000 END, 1 FROM " NUMBERS " WHERE i %% 8 = %d AND i < %d",

@@ -9,7 +9,7 @@ static const int64_t HOUR_US = INT64_C(3600000000);
 static void add_grant(const struct contract *c, const char *name, int slot, int permits,
                       int64_t acquired_us, int64_t expires_us, int64_t lapsed_us)
 {
-    db_exec(c->raw, c->url,
+    exec_on(c,
             "INSERT INTO %slocks (name, slot, permits, owner, token, request, acquired, expires, "
             "ttl, lapsed) VALUES ('%s', %d, %d, 'x', %d, 1, %lld, %lld, 1000000, %lld)",
             PREFIX, name, slot, permits, slot ? slot : 1, (long long)acquired_us,
@@ -19,7 +19,7 @@ static void add_grant(const struct contract *c, const char *name, int slot, int 
 static void add_waiter(const struct contract *c, const char *name, int ticket, int64_t since_us,
                        int64_t expires_us)
 {
-    db_exec(c->raw, c->url,
+    exec_on(c,
             "INSERT INTO %swaiters (name, ticket, request, permits, owner, since, expires) "
             "VALUES ('%s', %d, %d, 0, 'x', %lld, %lld)",
             PREFIX, name, ticket, ticket, (long long)since_us, (long long)expires_us);
@@ -27,14 +27,14 @@ static void add_waiter(const struct contract *c, const char *name, int ticket, i
 
 static void add_counter(const struct contract *c, const char *name, int token)
 {
-    db_exec(c->raw, c->url, "INSERT INTO %stokens (name, token, granted) VALUES ('%s', %d, 1)",
-            PREFIX, name, token);
+    exec_on(c, "INSERT INTO %stokens (name, token, granted) VALUES ('%s', %d, 1)", PREFIX, name,
+            token);
 }
 
 static void add_key(const struct contract *c, const char *name, const char *done,
                     int64_t expires_us)
 {
-    db_exec(c->raw, c->url,
+    exec_on(c,
             "INSERT INTO %sonce (name, fingerprint, claim, token, expires, done, changed) "
             "VALUES ('%s', '', 1, 0, %lld, %s, 1)",
             PREFIX, name, (long long)expires_us, done);
@@ -42,7 +42,7 @@ static void add_key(const struct contract *c, const char *name, const char *done
 
 static void fill(const struct contract *c)
 {
-    int64_t now_us = db_int(c->raw, c->url, "SELECT %s", c->raw->clock);
+    int64_t now_us = int_on(c, "SELECT %s", c->raw->clock);
     int64_t past_us = now_us - HOUR_US;
     int64_t future_us = now_us + HOUR_US;
     add_grant(c, "a", 0, 0, now_us - 2 * HOUR_US, future_us, 0);
@@ -63,8 +63,7 @@ static void fill(const struct contract *c)
     add_key(c, "k4", "true", future_us);
     for (const char *name = "abcde"; *name; name++)
         add_counter(c, (char[]){*name, '\0'}, *name);
-    db_exec(c->raw, c->url, "UPDATE %smeta SET swept = %lld, token_floor = 5", PREFIX,
-            (long long)past_us);
+    exec_on(c, "UPDATE %smeta SET swept = %lld, token_floor = 5", PREFIX, (long long)past_us);
 }
 
 static void of_all(const struct contract *c, rowlock_db *db)
@@ -94,7 +93,7 @@ static void of_all(const struct contract *c, rowlock_db *db)
     tap_ok(is.once_claimed == 1 && is.once_expired == 1 && is.once_done == 2,
            "once keys are counted by state");
     tap_ok(is.token_floor == 5 && is.version == 1 &&
-               is.swept_us == db_int(c->raw, c->url, "SELECT swept FROM %smeta", PREFIX),
+               is.swept_us == int_on(c, "SELECT swept FROM %smeta", PREFIX),
            "floor, last sweep and version are those of the tables");
     is_result(db, rowlock_measure(db, NULL), ROWLOCK_EINVAL, "an output is needed");
 }
@@ -171,7 +170,7 @@ static void patterns(const struct contract *c, rowlock_db *db)
 static void pages(const struct contract *c, rowlock_db *db)
 {
     enum { MANY = 1203 };
-    db_exec(c->raw, c->url,
+    exec_on(c,
             "INSERT INTO %stokens (name, token, granted) SELECT %s, 1, 1 FROM " NUMBERS
             " WHERE i < %d",
             PREFIX, numbered(c, "page "), MANY);

@@ -87,9 +87,9 @@ static const char OUR_RENEW[] =
 static void remake_renew(const struct contract *c, const char *definer, const char *security,
                          const char *body)
 {
-    db_exec(c->raw, c->url, "DROP PROCEDURE obj_renew");
-    db_exec(c->raw, c->url, "CREATE %s %s MODIFIES SQL DATA SQL SECURITY %s %s", definer, OUR_RENEW,
-            security, body);
+    exec_on(c, "DROP PROCEDURE obj_renew");
+    exec_on(c, "CREATE %s %s MODIFIES SQL DATA SQL SECURITY %s %s", definer, OUR_RENEW, security,
+            body);
 }
 
 static void drifted(const struct contract *c)
@@ -110,7 +110,7 @@ static void drifted(const struct contract *c)
         tap_is_int(objects_of(db), ROWLOCK_FINE, "then it is as it should be");
         is_result(db, rowlock_renew(lock, 0), ROWLOCK_OK, "and works");
     }
-    db_exec(c->raw, c->url, "ALTER PROCEDURE obj_renew SQL SECURITY DEFINER");
+    exec_on(c, "ALTER PROCEDURE obj_renew SQL SECURITY DEFINER");
     tap_is_int(objects_of(db), ROWLOCK_BAD, "one that runs with its definer's rights is found");
     tap_is_int(upgrades(url), ROWLOCK_OK, "and made again too");
     tap_is_int(objects_of(db), ROWLOCK_FINE, "then it has its caller's");
@@ -142,8 +142,7 @@ static void remade_under_load(const struct contract *c)
     pid_t child = child_start(goes_on_locking, url);
     int good = 0;
     for (int i = 0; i < REMADE; i++) {
-        db_exec(c->raw, c->url, "ALTER PROCEDURE obj_%s SQL SECURITY DEFINER",
-                i % 2 ? "renew" : "grant");
+        exec_on(c, "ALTER PROCEDURE obj_%s SQL SECURITY DEFINER", i % 2 ? "renew" : "grant");
         good += upgrades(url) == ROWLOCK_OK;
     }
     tap_is_int(good, REMADE, "procedures are made again and again while a program calls them");
@@ -196,21 +195,19 @@ static void refused(const char *url, const char *what)
 static void planted_procedures(const struct contract *c)
 {
     OWNED(text) char *url = fresh_tables(c, "obj_");
-    db_exec(c->raw, c->url, "DROP USER IF EXISTS obj_mallory");
-    db_exec(c->raw, c->url, "CREATE USER obj_mallory");
+    exec_on(c, "DROP USER IF EXISTS obj_mallory");
+    exec_on(c, "CREATE USER obj_mallory");
     remake_renew(c, "DEFINER = obj_mallory", "INVOKER", "SELECT 1, 2, 3");
     refused(url, "another account's procedure");
-    tap_is_int(db_int(c->raw, c->url,
-                      "SELECT COUNT(*) FROM information_schema.routines WHERE routine_name = "
-                      "'obj_renew' AND definer LIKE 'obj\\_mallory@%%'"),
+    tap_is_int(int_on(c, "SELECT COUNT(*) FROM information_schema.routines WHERE routine_name = "
+                         "'obj_renew' AND definer LIKE 'obj\\_mallory@%%'"),
                1, "and leaves it as it is");
-    db_exec(c->raw, c->url, "DROP PROCEDURE obj_renew");
-    db_exec(c->raw, c->url,
-            "CREATE DEFINER = obj_mallory PROCEDURE obj_renew() SQL SECURITY INVOKER SELECT 1");
+    exec_on(c, "DROP PROCEDURE obj_renew");
+    exec_on(c, "CREATE DEFINER = obj_mallory PROCEDURE obj_renew() SQL SECURITY INVOKER SELECT 1");
     refused(url, "another account's procedure without parameters");
-    db_exec(c->raw, c->url, "DROP PROCEDURE obj_renew");
+    exec_on(c, "DROP PROCEDURE obj_renew");
     tap_is_int(upgrades(url), ROWLOCK_OK, "when it has been dropped, upgrade makes it again");
-    db_exec(c->raw, c->url, "DROP USER obj_mallory");
+    exec_on(c, "DROP USER obj_mallory");
 }
 
 static void planted_tables(const struct contract *c)
@@ -230,12 +227,12 @@ static void planted_tables(const struct contract *c)
     };
     OWNED(text) char *url = fresh_tables(c, "obj_");
     for (size_t i = 0; i < COUNT(plants); i++) {
-        db_exec(c->raw, c->url, "%s", plants[i].made);
+        exec_on(c, "%s", plants[i].made);
         refused(url, plants[i].what);
-        db_exec(c->raw, c->url, "%s", plants[i].undone);
+        exec_on(c, "%s", plants[i].undone);
     }
-    db_exec(c->raw, c->url, "ALTER TABLE obj_hidden ENGINE = InnoDB");
-    db_exec(c->raw, c->url, "RENAME TABLE obj_hidden TO obj_fences");
+    exec_on(c, "ALTER TABLE obj_hidden ENGINE = InnoDB");
+    exec_on(c, "RENAME TABLE obj_hidden TO obj_fences");
     tap_is_int(installs(url), ROWLOCK_OK, "without all that, installing goes well");
 }
 

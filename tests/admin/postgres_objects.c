@@ -78,7 +78,7 @@ static struct found look(rowlock_db *db)
 static void is_trapped(const struct contract *c, rowlock_db *db, int which)
 {
     const char *made = traps[which].made, *undone = traps[which].undone;
-    db_exec(c->raw, c->url, "%s", made);
+    exec_on(c, "%s", made);
     struct found f = look(db);
     tap_is_int(f.verdict, ROWLOCK_BAD, "found: %s", made);
     tap_ok(strstr(f.value, traps[which].object) && strstr(f.advice, traps[which].problem),
@@ -88,7 +88,7 @@ static void is_trapped(const struct contract *c, rowlock_db *db, int which)
     tap_ok(strstr(why(db), traps[which].problem), "says so too");
     is_result(db, rowlock_upgrade(db, NULL), undone ? ROWLOCK_ESCHEMA : ROWLOCK_OK, "upgrade");
     if (undone)
-        db_exec(c->raw, c->url, "%s", undone);
+        exec_on(c, "%s", undone);
     /* Up to PostgreSQL 14 everybody may create in the schema of these tables, which is a warning. */
     tap_ok(look(db).verdict != ROWLOCK_BAD, "then nothing is wrong");
 }
@@ -97,22 +97,21 @@ static void is_trapped(const struct contract *c, rowlock_db *db, int which)
 static void foreign_installation(const struct contract *c, const char *url)
 {
     OWNED(db) rowlock_db *db = must_open(url);
-    db_exec(c->raw, c->url,
-            "DO $$ DECLARE t text; BEGIN FOR t IN SELECT tablename FROM pg_tables WHERE "
-            "tablename LIKE 'obj\\_%%' LOOP EXECUTE 'ALTER TABLE ' || t || ' OWNER TO " ROLE
-            "'; END LOOP; END $$");
+    exec_on(c, "DO $$ DECLARE t text; BEGIN FOR t IN SELECT tablename FROM pg_tables WHERE "
+               "tablename LIKE 'obj\\_%%' LOOP EXECUTE 'ALTER TABLE ' || t || ' OWNER TO " ROLE
+               "'; END LOOP; END $$");
     is_result(db, rowlock_install(db), ROWLOCK_ESCHEMA, "somebody else's installation is refused");
 }
 
 /* A renamed schema, and another by its name: the functions lock in that one. */
 static void renamed(const struct contract *c)
 {
-    db_exec(c->raw, c->url, "DROP SCHEMA IF EXISTS obj_live, obj_old CASCADE");
-    db_exec(c->raw, c->url, "CREATE SCHEMA obj_live");
+    exec_on(c, "DROP SCHEMA IF EXISTS obj_live, obj_old CASCADE");
+    exec_on(c, "CREATE SCHEMA obj_live");
     rowlock_db_options options = *OPTIONS(db, .schema = "obj_live");
     OWNED(db) rowlock_db *live = must_open_with(c->url, &options);
     is_result(live, rowlock_install(live), ROWLOCK_OK, "tables in a schema");
-    db_exec(c->raw, c->url, "ALTER SCHEMA obj_live RENAME TO obj_old; CREATE SCHEMA obj_live");
+    exec_on(c, "ALTER SCHEMA obj_live RENAME TO obj_old; CREATE SCHEMA obj_live");
     rowlock_db_close(live);
     live = must_open_with(c->url, &options);
     is_result(live, rowlock_install(live), ROWLOCK_OK, "it is renamed, and another made");
@@ -125,24 +124,24 @@ static void renamed(const struct contract *c)
     is_result(old, rowlock_upgrade(old, NULL), ROWLOCK_OK, "upgrade mends them");
     tap_is_int(look(old).verdict, ROWLOCK_FINE, "as check says");
     is_result(old, try_lock(lock, 30000), ROWLOCK_OK, "a lock there");
-    tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM obj_live.rowlock_locks"), 0,
+    tap_is_int(int_on(c, "SELECT count(*) FROM obj_live.rowlock_locks"), 0,
                "is not one in the other");
-    db_exec(c->raw, c->url, "DROP SCHEMA obj_live, obj_old CASCADE");
+    exec_on(c, "DROP SCHEMA obj_live, obj_old CASCADE");
 }
 
 static void open_schema(const struct contract *c)
 {
-    db_exec(c->raw, c->url, "DROP SCHEMA IF EXISTS obj_open CASCADE");
-    db_exec(c->raw, c->url, "CREATE SCHEMA obj_open");
+    exec_on(c, "DROP SCHEMA IF EXISTS obj_open CASCADE");
+    exec_on(c, "CREATE SCHEMA obj_open");
     OWNED(db) rowlock_db *db = must_open_with(c->url, OPTIONS(db, .schema = "obj_open"));
     is_result(db, rowlock_install(db), ROWLOCK_OK, "tables in a schema of their own");
     tap_is_int(look(db).verdict, ROWLOCK_FINE, "where no other role may create");
-    db_exec(c->raw, c->url, "GRANT CREATE ON SCHEMA obj_open TO PUBLIC");
+    exec_on(c, "GRANT CREATE ON SCHEMA obj_open TO PUBLIC");
     struct found f = look(db);
     tap_ok(f.verdict == ROWLOCK_WARNING && strstr(f.advice, "REVOKE CREATE") && f.further,
            "that others may is worth a warning: %s", f.advice);
     is_result(db, rowlock_install(db), ROWLOCK_OK, "and no obstacle");
-    db_exec(c->raw, c->url, "DROP SCHEMA obj_open CASCADE");
+    exec_on(c, "DROP SCHEMA obj_open CASCADE");
 }
 
 /* Without vacuum a pair then leaves no more than pointers and an index entry. With a fillfactor of
@@ -156,7 +155,7 @@ static void reuse_of_room(const struct contract *c)
     for (int i = 0; i < 1500; i++)
         failed += try_lock(lock, 30000) != ROWLOCK_OK || rowlock_release(lock) != ROWLOCK_OK;
     tap_is_int(failed, 0, "a lock is acquired and released 1,500 times");
-    long long pages = db_int(c->raw, c->url, "SELECT pg_relation_size('room_locks') / 8192");
+    long long pages = int_on(c, "SELECT pg_relation_size('room_locks') / 8192");
     tap_ok(pages <= 30, "the room of its deleted rows is used again: %lld pages", pages);
 }
 
@@ -164,7 +163,7 @@ void contract_postgres_objects(const struct contract *c)
 {
     reuse_of_room(c);
     OWNED(text) char *url = fresh_tables(c, "obj_");
-    db_exec(c->raw, c->url,
+    exec_on(c,
             "DO $$ BEGIN CREATE ROLE " ROLE "; EXCEPTION WHEN duplicate_object THEN NULL; END $$");
     rowlock_db *db = must_open(url);
     for (int i = 0; i < COUNT(traps); i++)
@@ -174,5 +173,5 @@ void contract_postgres_objects(const struct contract *c)
     drop_tables(c, "obj_");
     renamed(c);
     open_schema(c);
-    db_exec(c->raw, c->url, "DROP ROLE " ROLE);
+    exec_on(c, "DROP ROLE " ROLE);
 }

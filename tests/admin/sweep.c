@@ -12,7 +12,7 @@ static const int64_t HOUR_US = INT64_C(3600000000);
 /* Rows as crashed holders leave them: "row 10000", "row 10001", … */
 static void leave_rows(const struct contract *c, const char *kind, int count, int64_t expires_us)
 {
-    db_exec(c->raw, c->url,
+    exec_on(c,
             "INSERT INTO %slocks (name, slot, permits, owner, token, request, acquired, expires, "
             "ttl) SELECT %s, 0, 0, 'gone', 1, i - 9999, 1, %lld, 1000000 FROM (SELECT 10000 + i AS "
             "i FROM " NUMBERS ") rows_ WHERE i < 10000 + %d",
@@ -21,7 +21,7 @@ static void leave_rows(const struct contract *c, const char *kind, int count, in
 
 static int rows(const struct contract *c)
 {
-    return (int)db_int(c->raw, c->url, "SELECT count(*) FROM %slocks", PREFIX);
+    return (int)int_on(c, "SELECT count(*) FROM %slocks", PREFIX);
 }
 
 /* So much is gone, and so much is left. */
@@ -63,14 +63,14 @@ static void removes_what_is_over(const struct contract *c, rowlock_db *db)
     tap_ok(seen.in_order, "in the order of names, each once");
     tap_ok(report.batches >= 2, "in batches");
     sweeps(c, db, NULL, 0, LIVE, "without options, and the live ones are left alone");
-    db_exec(c->raw, c->url, "DELETE FROM %slocks", PREFIX);
+    exec_on(c, "DELETE FROM %slocks", PREFIX);
 }
 
 static void holder_finds_out(const struct contract *c, rowlock_db *db)
 {
     OWNED(lock) rowlock_lock *lock = must_lock(db, "swept");
     is_result(db, try_lock(lock, 30000), ROWLOCK_OK, "hold a lock for a moment");
-    db_exec(c->raw, c->url, "UPDATE %slocks SET expires = 1", PREFIX);
+    exec_on(c, "UPDATE %slocks SET expires = 1", PREFIX);
     is_result(db, rowlock_sweep(db, NULL, NULL), ROWLOCK_OK, "sweep");
     tap_is_int(rows(c), 0, "the row is gone");
     is_result(db, rowlock_renew(lock, 0), ROWLOCK_LOST, "its holder finds itself LOST");
@@ -113,11 +113,10 @@ static void renewed_meanwhile(const struct contract *c, const char *url)
     helper_join(helper);
     is_result(db, sweeper.result, ROWLOCK_OK, "a sweep beside a renewal goes well");
     tap_is_int(rows(c), 1, "one of two expired locks is left");
-    tap_is_int(
-        db_int(c->raw, c->url, "SELECT count(*) FROM %slocks WHERE name = 'renewed 10000'", PREFIX),
-        1, "the one that was renewed while the sweep looked");
+    tap_is_int(int_on(c, "SELECT count(*) FROM %slocks WHERE name = 'renewed 10000'", PREFIX), 1,
+               "the one that was renewed while the sweep looked");
     tap_is_int(sweeper.report.locks, 1, "the other one was swept");
-    db_exec(c->raw, c->url, "DELETE FROM %slocks", PREFIX);
+    exec_on(c, "DELETE FROM %slocks", PREFIX);
 }
 
 /* Every seventh row is over, and the name of thirty has a row for each slot. */
@@ -126,18 +125,18 @@ static void sweeps_scattered(const struct contract *c, rowlock_db *db, bool repo
     enum { ROWS = 300, OVER = ROWS / 7 };
     struct seen seen = {0};
     leave_rows(c, "row ", ROWS, unix_clock_us() + HOUR_US);
-    db_exec(c->raw, c->url,
+    exec_on(c,
             "UPDATE %slocks SET name = 'row 10100', slot = request, permits = -1 "
             "WHERE request > 101 AND request <= 131",
             PREFIX);
-    db_exec(c->raw, c->url, "UPDATE %slocks SET expires = 1 WHERE request %% 7 = 0", PREFIX);
+    exec_on(c, "UPDATE %slocks SET expires = 1 WHERE request %% 7 = 0", PREFIX);
     sweeps(c, db, OPTIONS(sweep, .batch = 10, .each = reports ? see_grant : NULL, .context = &seen),
            OVER, ROWS - OVER,
            reports ? "rows between live ones" : "rows between live ones, without a report");
     tap_is_int(seen.count, reports ? OVER : 0, "so many are reported");
-    tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM %slocks WHERE expires = 1", PREFIX), 0,
+    tap_is_int(int_on(c, "SELECT count(*) FROM %slocks WHERE expires = 1", PREFIX), 0,
                "those that are over are gone");
-    db_exec(c->raw, c->url, "DELETE FROM %slocks", PREFIX);
+    exec_on(c, "DELETE FROM %slocks", PREFIX);
 }
 
 /* A transaction that stays open has one row locked, renews one, and releases one. A sweep that
@@ -162,7 +161,7 @@ static void passes_over(const struct contract *c, rowlock_db *db, bool reports)
     raw_run(c->raw, session, "COMMIT");
     tap_is_int(rows(c), 2, "the locked one and the renewed one are left");
     sweeps(c, db, &how, 1, 1, "what is not locked any more");
-    db_exec(c->raw, c->url, "DELETE FROM %slocks", PREFIX);
+    exec_on(c, "DELETE FROM %slocks", PREFIX);
 }
 
 /* idle_ms as in the options; -1 is never. */
@@ -195,12 +194,11 @@ static void folds(const struct contract *c, rowlock_db *db)
     OWNED(lock) rowlock_lock *idle = must_lock(db, "idle"), *held = must_lock(db, "held");
     OWNED(lock) rowlock_lock *fresh = must_lock(db, "fresh"), *late = must_lock(db, "late");
     int64_t token = 0, when = 0;
-    db_exec(c->raw, c->url, "DELETE FROM %stokens", PREFIX);
+    exec_on(c, "DELETE FROM %stokens", PREFIX);
     int64_t highest = use_often(db, idle, 20);
     is_result(db, try_lock(held, 30000), ROWLOCK_OK, "a lock is held");
     int64_t held_token = rowlock_lock_token(held);
-    db_exec(c->raw, c->url, "UPDATE %stokens SET granted = granted - %lld", PREFIX,
-            (long long)IDLE_SINCE_US);
+    exec_on(c, "UPDATE %stokens SET granted = granted - %lld", PREFIX, (long long)IDLE_SINCE_US);
     use_often(db, late, 1);
     counts_counters(db, 0, false, false, "as usual, which keeps counters for 30 days");
     counts_counters(db, -1, false, false, "with idle_ms < 0, which keeps them for ever");
@@ -214,7 +212,7 @@ static void folds(const struct contract *c, rowlock_db *db)
               "the counter of a lock that is held is not");
     tap_is_int(token, held_token, "and is what it was");
     is_result(db, rowlock_verify(held), ROWLOCK_OK, "its grant stands");
-    tap_ok(db_int(c->raw, c->url, "SELECT token_floor FROM %smeta", PREFIX) >= highest,
+    tap_ok(int_on(c, "SELECT token_floor FROM %smeta", PREFIX) >= highest,
            "the floor is as high as what was folded");
     is_result(db, try_lock(fresh, 30000), ROWLOCK_OK, "a name never used before");
     tap_ok(rowlock_lock_token(fresh) > highest, "starts above the floor");
@@ -226,17 +224,17 @@ static void folds(const struct contract *c, rowlock_db *db)
 static void folds_many(const struct contract *c, rowlock_db *db)
 {
     rowlock_sweep_report report = ROWLOCK_SWEEP_REPORT_INIT;
-    db_exec(c->raw, c->url, "DELETE FROM %stokens", PREFIX);
-    db_exec(c->raw, c->url, "UPDATE %smeta SET token_floor = 5000", PREFIX);
-    db_exec(c->raw, c->url,
+    exec_on(c, "DELETE FROM %stokens", PREFIX);
+    exec_on(c, "UPDATE %smeta SET token_floor = 5000", PREFIX);
+    exec_on(c,
             "INSERT INTO %stokens (name, token, granted) SELECT %s, 10 * i + 1, 1 FROM " NUMBERS
             " WHERE i < 25",
             PREFIX, numbered(c, "n"));
     is_result(db, rowlock_sweep(db, OPTIONS(sweep, .batch = 10), &report), ROWLOCK_OK,
               "fold 25 counters, 10 at a time");
     tap_is_int(report.counters, 25, "all are folded");
-    tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM %stokens", PREFIX), 0, "none is left");
-    tap_is_int(db_int(c->raw, c->url, "SELECT token_floor FROM %smeta", PREFIX), 5000,
+    tap_is_int(int_on(c, "SELECT count(*) FROM %stokens", PREFIX), 0, "none is left");
+    tap_is_int(int_on(c, "SELECT token_floor FROM %smeta", PREFIX), 5000,
                "the floor does not sink");
 }
 
@@ -246,7 +244,7 @@ static void folds_at_once(const struct contract *c, rowlock_db *db)
     OWNED(lock) rowlock_lock *lock = must_lock(db, "at once");
     int64_t last = 0;
     int wrong = 0, lower = 0;
-    db_exec(c->raw, c->url, "DELETE FROM %stokens", PREFIX);
+    exec_on(c, "DELETE FROM %stokens", PREFIX);
     for (int i = env_is_set("ROWLOCK_TEST_LONG") ? 300 : 60; i > 0; i--) {
         rowlock_sweep_report report = ROWLOCK_SWEEP_REPORT_INIT;
         wrong += try_lock(lock, 30000) != ROWLOCK_OK;
@@ -297,7 +295,7 @@ static void close_gate(const struct contract *c, void *gate)
 
 static bool is_held_up(const struct contract *c)
 {
-    return db_int(c->raw, c->url,
+    return int_on(c,
                   is_postgres(c)
                       ? "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' "
                         "AND query LIKE '%%rowlock:fold%%%s%%'"
@@ -313,8 +311,8 @@ static void granted_meanwhile(const struct contract *c, const char *url)
     OWNED(db) rowlock_db *db = must_adopt(c->raw, session, PREFIX), *other = must_open(url);
     OWNED(lock) rowlock_lock *lock = must_lock(db, "granted meanwhile");
     struct sweeper sweeper = {.db = other, .stop = true};
-    db_exec(c->raw, c->url, "DELETE FROM %stokens", PREFIX);
-    db_exec(c->raw, c->url,
+    exec_on(c, "DELETE FROM %stokens", PREFIX);
+    exec_on(c,
             "INSERT INTO %stokens (name, token, granted) VALUES ('a', 1, 1), ('granted meanwhile', "
             "1, 1)",
             PREFIX);
@@ -330,9 +328,9 @@ static void granted_meanwhile(const struct contract *c, const char *url)
     raw_run(c->raw, gate, is_postgres(c) ? "COMMIT" : "DO RELEASE_LOCK('sweep gate')");
     helper_join(helper);
     is_result(other, sweeper.result, ROWLOCK_OK, "when the grant is committed it goes on");
-    tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM %stokens WHERE name = 'a'", PREFIX), 0,
+    tap_is_int(int_on(c, "SELECT count(*) FROM %stokens WHERE name = 'a'", PREFIX), 0,
                "and takes what is idle");
-    tap_is_int(db_int(c->raw, c->url, "SELECT token FROM %stokens WHERE name <> 'a'", PREFIX), 2,
+    tap_is_int(int_on(c, "SELECT token FROM %stokens WHERE name <> 'a'", PREFIX), 2,
                "but not the counter of that lock");
     raw_run(c->raw, session, "%s", c->begin);
     is_result(db, rowlock_guard(lock, db), ROWLOCK_OK, "which can be guarded");

@@ -40,8 +40,7 @@ bool env_is_set(const char *variable)
 
 int rows_of(const struct contract *c, const char *name)
 {
-    return (int)db_int(c->raw, c->url, "SELECT count(*) FROM rowlock_locks WHERE name = '%s'",
-                       name);
+    return (int)int_on(c, "SELECT count(*) FROM rowlock_locks WHERE name = '%s'", name);
 }
 
 void is_rows(const struct contract *c, const char *name, int wanted, const char *text)
@@ -57,8 +56,7 @@ void is_rows(const struct contract *c, const char *name, int wanted, const char 
 
 void end_lease(const struct contract *c, const rowlock_lock *lock)
 {
-    db_exec(c->raw, c->url,
-            "UPDATE rowlock_locks SET expires = 1 WHERE name = '%s' AND token = %lld",
+    exec_on(c, "UPDATE rowlock_locks SET expires = 1 WHERE name = '%s' AND token = %lld",
             rowlock_lock_name(lock), (long long)rowlock_lock_token(lock));
 }
 
@@ -72,7 +70,7 @@ bool somebody_waits(const struct contract *c)
     int64_t until = clock_ms() + slow_ms(60000);
     if (!c->has_server)
         sleep_ms(50);
-    while (c->has_server && db_int(c->raw, c->url, "%s", waits[is_mysql(c)]) == 0) {
+    while (c->has_server && int_on(c, "%s", waits[is_mysql(c)]) == 0) {
         if (clock_ms() > until)
             return false;
         sleep_ms(is_mysql(c) ? 110 : 5);
@@ -83,9 +81,9 @@ bool somebody_waits(const struct contract *c)
 void kill_id(const struct contract *c, long long id)
 {
     bool mysql = is_mysql(c);
-    db_exec(c->raw, c->url, mysql ? "KILL %lld" : "SELECT pg_terminate_backend(%lld)", id);
+    exec_on(c, mysql ? "KILL %lld" : "SELECT pg_terminate_backend(%lld)", id);
     (void)EVENTUALLY(
-        db_int(c->raw, c->url,
+        int_on(c,
                mysql ? "SELECT count(*) FROM information_schema.processlist WHERE id = %lld"
                      : "SELECT count(*) FROM pg_stat_activity WHERE pid = %lld",
                id) == 0);
@@ -182,14 +180,14 @@ void refuse_rows(const struct contract *c, const char *prefix, const char *table
     if (is_sqlite(c))
         body = textf("BEGIN SELECT RAISE(%s, 'not here'); END", does);
     if (is_postgres(c)) {
-        db_exec(c->raw, c->url,
+        exec_on(c,
                 "CREATE FUNCTION %srefuse() RETURNS trigger LANGUAGE plpgsql AS "
                 "$$ BEGIN RAISE EXCEPTION 'not here'; END $$",
                 prefix);
         body = textf("EXECUTE FUNCTION %srefuse()", prefix);
     }
-    db_exec(c->raw, c->url, "CREATE TRIGGER %srefuses BEFORE INSERT ON %s%s FOR EACH ROW %s",
-            prefix, prefix, table, body);
+    exec_on(c, "CREATE TRIGGER %srefuses BEFORE INSERT ON %s%s FOR EACH ROW %s", prefix, prefix,
+            table, body);
 }
 
 /* rowlock_db_error() says what the call returned, and why. After rowlock_acquire_start() it says

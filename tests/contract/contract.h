@@ -152,6 +152,10 @@ struct found {
 };
 struct found check_item(rowlock_db *db, const char *item);
 
+/* db_exec() and db_int() on the subject's database. */
+#define exec_on(c, ...) db_exec((c)->raw, (c)->url, __VA_ARGS__)
+#define int_on(c, ...) db_int((c)->raw, (c)->url, __VA_ARGS__)
+
 /* Checks that got is want. If not, prints the library's error text. */
 bool is_result(const rowlock_db *db, int got, int want, const char *text);
 #define is_result(db, got, want, ...) (TAP_HERE, is_result(db, got, want, textf(__VA_ARGS__)))

@@ -139,13 +139,12 @@ void guest_releases(struct guest *g, int want, const char *what)
 
 int tickets_of(const struct contract *c, const char *name)
 {
-    return (int)db_int(c->raw, c->url, "SELECT count(*) FROM rowlock_waiters WHERE name = '%s'",
-                       name);
+    return (int)int_on(c, "SELECT count(*) FROM rowlock_waiters WHERE name = '%s'", name);
 }
 
 long long ticket_of(const struct guest *g)
 {
-    return db_int(g->c->raw, g->c->url,
+    return int_on(g->c,
                   "SELECT coalesce(max(ticket), 0) FROM rowlock_waiters "
                   "WHERE name = '%s' AND owner = '%s'",
                   rowlock_lock_name(g->lock), rowlock_lock_owner(g->lock));
@@ -154,7 +153,7 @@ long long ticket_of(const struct guest *g)
 void leave_ticket(const struct contract *c, const char *name, long long ticket,
                   long long expires_us)
 {
-    db_exec(c->raw, c->url,
+    exec_on(c,
             "INSERT INTO rowlock_waiters (name, ticket, request, permits, owner, since, expires) "
             "VALUES ('%s', %lld, %lld, 0, 'somebody', 1, %lld)",
             name, ticket, 1000000 + ticket, expires_us);

@@ -6,14 +6,14 @@
 
 void scene_table(const struct contract *c)
 {
-    db_exec(c->raw, c->url, "DROP TABLE IF EXISTS tx_data");
-    db_exec(c->raw, c->url, "CREATE TABLE tx_data (id INTEGER, v VARCHAR(20), fence BIGINT)%s",
+    exec_on(c, "DROP TABLE IF EXISTS tx_data");
+    exec_on(c, "CREATE TABLE tx_data (id INTEGER, v VARCHAR(20), fence BIGINT)%s",
             is_mysql(c) ? " ENGINE = InnoDB" : "");
 }
 
 void scene_drop_table(const struct contract *c)
 {
-    db_exec(c->raw, c->url, "DROP TABLE tx_data");
+    exec_on(c, "DROP TABLE tx_data");
 }
 
 /* The thread sanitizer makes everything slower. */
@@ -30,8 +30,8 @@ rowlock_db *open_impatient(const struct contract *c, const char *url)
 struct scene scene_open(const struct contract *c, const char *isolation, const char *name,
                         bool shared)
 {
-    db_exec(c->raw, c->url, "DELETE FROM rowlock_locks WHERE name = '%s'", name);
-    db_exec(c->raw, c->url, "DELETE FROM tx_data");
+    exec_on(c, "DELETE FROM rowlock_locks WHERE name = '%s'", name);
+    exec_on(c, "DELETE FROM tx_data");
     struct scene s = {.c = c, .isolation = isolation, .name = name};
     s.session = c->raw->open(c->url);
     s.tx = must_adopt(c->raw, s.session, NULL);
@@ -52,7 +52,7 @@ void scene_close(struct scene *s)
         rowlock_db_close(s->own);
     rowlock_db_close(s->rival);
     s->c->raw->close(s->session);
-    db_exec(s->c->raw, s->c->url, "DELETE FROM rowlock_locks WHERE name = '%s'", s->name);
+    exec_on(s->c, "DELETE FROM rowlock_locks WHERE name = '%s'", s->name);
 }
 
 /* The isolation levels that this database has. */
@@ -93,7 +93,7 @@ void scene_work(const struct scene *s)
 
 void scene_work_stands(const struct scene *s, int rows, const char *what)
 {
-    tap_is_int(db_int(s->c->raw, s->c->url, "SELECT count(*) FROM tx_data"), rows, "%s", what);
+    tap_is_int(int_on(s->c, "SELECT count(*) FROM tx_data"), rows, "%s", what);
 }
 
 /* After a refusal the transaction goes on. */

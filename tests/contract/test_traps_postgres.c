@@ -284,7 +284,7 @@ static void housekeeping(const struct contract *c)
 {
     static const char *const types[] = {"integer, text", "text, text", "text, integer"};
     for (int i = 0; i < COUNT(types); i++)
-        db_exec(c->raw, c->url,
+        exec_on(c,
                 "CREATE PROCEDURE public.rowlock_housekeeping(%s) LANGUAGE plpgsql AS "
                 "'BEGIN RAISE EXCEPTION ''trap''; END'",
                 types[i]);
@@ -292,7 +292,7 @@ static void housekeeping(const struct contract *c)
     documented(c, "docs/man/rowlock-sweep.1");
     documented(c, "sql/postgres/install/rowlock_housekeeping.sql");
     for (int i = 0; i < COUNT(types); i++)
-        db_exec(c->raw, c->url, "DROP PROCEDURE public.rowlock_housekeeping(%s)", types[i]);
+        exec_on(c, "DROP PROCEDURE public.rowlock_housekeeping(%s)", types[i]);
 }
 
 static void operators(const struct contract *c)
@@ -366,17 +366,16 @@ static void walk(const struct contract *c)
 
 static void keys(const struct contract *c)
 {
-    db_exec(c->raw, c->url, "CREATE TYPE trap_enum AS ENUM ('a', 'b', 'c')");
-    db_exec(c->raw, c->url, "CREATE DOMAIN trap_text AS varchar(10)");
-    db_exec(c->raw, c->url, "CREATE DOMAIN trap_int AS bigint");
+    exec_on(c, "CREATE TYPE trap_enum AS ENUM ('a', 'b', 'c')");
+    exec_on(c, "CREATE DOMAIN trap_text AS varchar(10)");
+    exec_on(c, "CREATE DOMAIN trap_int AS bigint");
     one_key(c, "varchar(5)", "smallint");
     one_key(c, "char(1)", "int");
     one_key(c, "name", "bigint");
     one_key(c, "trap_enum", "bigint");
     one_key(c, "trap_text", "trap_int");
-    if (db_int(c->raw, c->url,
-               "SELECT count(*) FROM pg_available_extensions WHERE name = 'citext'")) {
-        db_exec(c->raw, c->url, "CREATE EXTENSION citext SCHEMA public");
+    if (int_on(c, "SELECT count(*) FROM pg_available_extensions WHERE name = 'citext'")) {
+        exec_on(c, "CREATE EXTENSION citext SCHEMA public");
         one_key(c, "citext", "bigint");
     }
 }

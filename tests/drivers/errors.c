@@ -84,16 +84,16 @@ static void not_let_in(const struct contract *c)
     tap_ok(!strstr(err.text, "secretpassword") && !strstr(err.action, "secretpassword"),
            "and no text has its password");
     const char *kind = is_mysql(c) ? "USER" : "ROLE";
-    db_exec(c->raw, c->url, "DROP %s IF EXISTS rowlock_nobody", kind);
+    exec_on(c, "DROP %s IF EXISTS rowlock_nobody", kind);
     if (is_mysql(c)) {
-        db_exec(c->raw, c->url, "CREATE USER rowlock_nobody IDENTIFIED BY 'right'");
-        db_exec(c->raw, c->url, "GRANT USAGE ON *.* TO rowlock_nobody");
+        exec_on(c, "CREATE USER rowlock_nobody IDENTIFIED BY 'right'");
+        exec_on(c, "GRANT USAGE ON *.* TO rowlock_nobody");
         OWNED(text) char *url = url_to(c, "rowlock_nobody:wrongpassword", NULL, NULL);
         tap_is_result(fails(url, &err), ROWLOCK_EDENIED, "a wrong password is denied");
         tap_ok(!strstr(err.text, "wrongpassword"), "and is in no text either");
         tap_is_int(err.native, 1045, "the server's number is told");
     } else {
-        db_exec(c->raw, c->url, "CREATE ROLE rowlock_nobody LOGIN");
+        exec_on(c, "CREATE ROLE rowlock_nobody LOGIN");
         OWNED(text) char *url = url_to(c, "rowlock_nobody", NULL, NULL);
         OWNED(db) rowlock_db *db = must_open(url);
         OWNED(lock) rowlock_lock *lock = must_lock(db, "nobody's");
@@ -101,7 +101,7 @@ static void not_let_in(const struct contract *c)
                   "a user without rights on the tables is denied");
         tap_is_str(error_of(db).sqlstate, "42501", "the server's state is told");
     }
-    db_exec(c->raw, c->url, "DROP %s rowlock_nobody", kind);
+    exec_on(c, "DROP %s rowlock_nobody", kind);
     OWNED(text) char *missing = url_to(c, NULL, NULL, "rowlock_no_such_database");
     int result = fails(missing, &err);
     tap_ok(result == ROWLOCK_EINVAL || result == ROWLOCK_EDENIED,

@@ -69,9 +69,8 @@ static int refused(rowlock_db *db, rowlock_lock *lock)
 static void inside_a_transaction(const struct contract *c)
 {
     OWNED(session) void *session = c->raw->open(c->url);
-    db_exec(c->raw, c->url, "DROP TABLE IF EXISTS adopt_data");
-    db_exec(c->raw, c->url, "CREATE TABLE adopt_data (n INTEGER)%s",
-            is_mysql(c) ? " ENGINE = InnoDB" : "");
+    exec_on(c, "DROP TABLE IF EXISTS adopt_data");
+    exec_on(c, "CREATE TABLE adopt_data (n INTEGER)%s", is_mysql(c) ? " ENGINE = InnoDB" : "");
     rowlock_db *db = must_adopt(c->raw, session, NULL);
     rowlock_lock *lock = must_lock(db, "adopted tx"), *other = must_lock(db, "adopted tx 2");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "a lock is held");
@@ -84,10 +83,10 @@ static void inside_a_transaction(const struct contract *c)
     tap_is_int(refused(db, lock), 9, "nor anything else");
     raw_run(c->raw, session, "INSERT INTO adopt_data VALUES (2)");
     if (c->has_server)
-        tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM adopt_data"), 0,
+        tap_is_int(int_on(c, "SELECT count(*) FROM adopt_data"), 0,
                    "the transaction was not committed by us");
     raw_run(c->raw, session, "ROLLBACK");
-    tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM adopt_data"), 0,
+    tap_is_int(int_on(c, "SELECT count(*) FROM adopt_data"), 0,
                "its end is the application's: rolled back");
     is_result(db, rowlock_verify(lock), ROWLOCK_OK, "the lock that was held is held");
 
@@ -95,7 +94,7 @@ static void inside_a_transaction(const struct contract *c)
     raw_run(c->raw, session, "INSERT INTO adopt_data VALUES (3)");
     tap_is_int(refused(db, lock), 9, "in the next transaction likewise");
     raw_run(c->raw, session, "COMMIT");
-    tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM adopt_data"), 1, "committed");
+    tap_is_int(int_on(c, "SELECT count(*) FROM adopt_data"), 1, "committed");
     is_result(db, rowlock_renew(lock, TTL_MS), ROWLOCK_OK, "after it all works again");
 
     raw_run(c->raw, session, "%s", c->begin);
@@ -103,10 +102,10 @@ static void inside_a_transaction(const struct contract *c)
     close_locks(lock, other);
     rowlock_db_close(db);
     raw_run(c->raw, session, "COMMIT");
-    tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM adopt_data"), 2,
+    tap_is_int(int_on(c, "SELECT count(*) FROM adopt_data"), 2,
                "closing within a transaction leaves that alone too");
-    db_exec(c->raw, c->url, "DROP TABLE adopt_data");
-    db_exec(c->raw, c->url, "DELETE FROM rowlock_locks WHERE name = 'adopted tx'");
+    exec_on(c, "DROP TABLE adopt_data");
+    exec_on(c, "DELETE FROM rowlock_locks WHERE name = 'adopted tx'");
 }
 
 static void autocommit_off(const struct contract *c)
@@ -132,7 +131,7 @@ static void lost_connection(const struct contract *c)
            "a lost connection is told (%s)", rowlock_result_name(result));
     is_result(db, rowlock_renew(lock, TTL_MS), ROWLOCK_ECONN, "and not replaced by one of ours");
     tap_ok(rowlock_lock_remaining_ms(lock) > 0, "the lease runs on as far as it was known");
-    db_exec(c->raw, c->url, "DELETE FROM rowlock_locks WHERE name = 'adopted lost'");
+    exec_on(c, "DELETE FROM rowlock_locks WHERE name = 'adopted lost'");
 }
 
 static void nothing_to_adopt(const struct contract *c)

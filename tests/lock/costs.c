@@ -124,12 +124,11 @@ static void busy_again(const struct contract *c, struct faultproxy *proxy, const
     const char *locker = is_postgres(c) ? "SELECT xmax::text::bigint FROM rowlock_tokens WHERE "
                                           "name = 'busy again'"
                                         : "SELECT 0";
-    int64_t before = db_int(c->raw, c->url, "%s", locker);
+    int64_t before = int_on(c, "%s", locker);
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_BUSY, "but somebody waits for it");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_BUSY, "still");
-    tap_is_int(db_int(c->raw, c->url, "%s", locker), before,
-               "the token row was not locked for that");
-    db_exec(c->raw, c->url, "DELETE FROM rowlock_waiters WHERE name = 'busy again'");
+    tap_is_int(int_on(c, "%s", locker), before, "the token row was not locked for that");
+    exec_on(c, "DELETE FROM rowlock_waiters WHERE name = 'busy again'");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "and no longer");
 }
 

@@ -119,7 +119,7 @@ static void over(const struct contract *c)
     struct member members[2];
     circle_open(members, 2, c, 0);
     guest_queue(&members[0].wants);
-    db_exec(c->raw, c->url, "UPDATE rowlock_locks SET expires = 5 WHERE name = 'circle 0'");
+    exec_on(c, "UPDATE rowlock_locks SET expires = 5 WHERE name = 'circle 0'");
     is_result(members[1].wants.db, rowlock_acquire(members[1].wants.lock, &members[1].wants.how),
               ROWLOCK_OK, "a lease that is over closes no circle");
     guest_releases(&members[1].holds, ROWLOCK_OK, "so");

@@ -31,13 +31,13 @@ static void bad_fences(const struct contract *c)
     is_result(db, rowlock_fence(db, name + 1, 1), ROWLOCK_OK, "this is not");
     is_result(db, rowlock_fence(db, "tx bad", 0), ROWLOCK_EINVAL, "0 is no token");
     is_result(db, rowlock_fence(db, "tx bad", -1), ROWLOCK_EINVAL, "nor is -1");
-    db_exec(c->raw, c->url, "DELETE FROM rowlock_fences WHERE resource = '%s'", name + 1);
+    exec_on(c, "DELETE FROM rowlock_fences WHERE resource = '%s'", name + 1);
 }
 
 void transaction_fences(const struct contract *c, const char *isolation)
 {
     OWNED(scene) struct scene s = scene_open(c, isolation, "tx fence", true);
-    db_exec(c->raw, c->url, "DELETE FROM rowlock_fences WHERE resource = 'tx fence'");
+    exec_on(c, "DELETE FROM rowlock_fences WHERE resource = 'tx fence'");
     scene_begin(&s);
     is_result(s.tx, rowlock_fence(s.tx, "tx fence", 7), ROWLOCK_OK, "%s: 7 is seen", isolation);
     scene_run(&s, "ROLLBACK");
@@ -67,7 +67,7 @@ static void fences_wait(const struct contract *c, int64_t token, int want)
     OWNED(scene) struct scene s = scene_open(c, scene_isolations(c)[0], "tx fence", true);
     OWNED(db) rowlock_db *db = must_open(c->url);
     struct fencing fencing = {.db = db, .token = token};
-    db_exec(c->raw, c->url, "DELETE FROM rowlock_fences WHERE resource = 'tx order'");
+    exec_on(c, "DELETE FROM rowlock_fences WHERE resource = 'tx order'");
     scene_begin(&s);
     is_result(s.tx, rowlock_fence(s.tx, "tx order", 10), ROWLOCK_OK, "10 is seen");
     struct helper *helper = helper_start(fence_in_thread, &fencing);
@@ -141,8 +141,7 @@ static void no_tokens_left(const struct contract *c, const char *url)
     rowlock_lock *known = must_lock(db, "last known"), *fresh = must_lock(db, "last new");
     is_result(db, try_lock(known, TTL_MS), ROWLOCK_OK, "a name gets a counter");
     is_result(db, rowlock_release(known), ROWLOCK_OK, "and is free");
-    db_exec(c->raw, c->url,
-            "UPDATE %stokens SET token = 9223372036854775806 WHERE name = 'last known'", RAISED);
+    exec_on(c, "UPDATE %stokens SET token = 9223372036854775806 WHERE name = 'last known'", RAISED);
     is_result(db, try_lock(known, TTL_MS), ROWLOCK_OK, "the last token of all is granted");
     tap_ok(rowlock_lock_token(known) == INT64_MAX, "as a whole number");
     is_result(db, rowlock_release(known), ROWLOCK_OK, "and released");
@@ -150,12 +149,11 @@ static void no_tokens_left(const struct contract *c, const char *url)
     tap_is_int(result, ROWLOCK_ESERVER, "after it there is none: %s", why(db));
     result = rowlock_raise_tokens(db, 1, &highest);
     tap_ok(result < 0 && highest == 0, "nor can they be raised: %s", why(db));
-    db_exec(c->raw, c->url, "UPDATE %smeta SET token_floor = 9223372036854775807", RAISED);
+    exec_on(c, "UPDATE %smeta SET token_floor = 9223372036854775807", RAISED);
     result = try_lock(fresh, TTL_MS);
     tap_ok(result < 0, "nor has a new name one: %s", why(db));
-    tap_is_int(
-        db_int(c->raw, c->url, "SELECT count(*) FROM %slocks WHERE name LIKE 'last%%'", RAISED), 0,
-        "no grant is left behind");
+    tap_is_int(int_on(c, "SELECT count(*) FROM %slocks WHERE name LIKE 'last%%'", RAISED), 0,
+               "no grant is left behind");
 }
 
 static void raised_above_guards(const struct contract *c, const char *url)
@@ -236,7 +234,7 @@ static void raising(const struct contract *c)
 
 void transaction_fences_once(const struct contract *c)
 {
-    db_exec(c->raw, c->url, "DELETE FROM rowlock_fences WHERE resource LIKE 'tx%%'");
+    exec_on(c, "DELETE FROM rowlock_fences WHERE resource LIKE 'tx%%'");
     tokens_are_fenced(c);
     bad_fences(c);
     fences_wait(c, 9, ROWLOCK_STALE);

@@ -252,15 +252,13 @@ static void guard_without_the_grant(const struct contract *c)
     scene_hold(&s);
     is_result(s.own, rowlock_release(s.lock), ROWLOCK_OK, "released");
     scene_hold(&s);
-    db_exec(c->raw, c->url, "UPDATE rowlock_tokens SET token = token - 1 WHERE name = '%s'",
-            s.name);
+    exec_on(c, "UPDATE rowlock_tokens SET token = token - 1 WHERE name = '%s'", s.name);
     scene_begin(&s);
     scene_guard(&s, ROWLOCK_CONFLICT, "a server that does not have the grant");
     tap_ok(strstr(error_of(s.tx).text, "old primary. Roll back, connect again") != NULL,
            "the text says what to do: %s", error_of(s.tx).text);
     scene_run(&s, "ROLLBACK");
-    db_exec(c->raw, c->url, "UPDATE rowlock_tokens SET token = token + 1 WHERE name = '%s'",
-            s.name);
+    exec_on(c, "UPDATE rowlock_tokens SET token = token + 1 WHERE name = '%s'", s.name);
     scene_begin(&s);
     scene_guard(&s, ROWLOCK_OK, "one that has it");
     scene_run(&s, "ROLLBACK");
@@ -278,9 +276,8 @@ static void guard_writes_nothing(const struct contract *c)
     scene_begin(&s);
     scene_guard(&s, ROWLOCK_OK, "a guard");
     scene_run(&s, "COMMIT");
-    tap_is_int(
-        db_int(c->raw, c->url, "SELECT guards FROM rowlock_tokens WHERE name = '%s'", s.name), node,
-        "changes the token row on a node of Galera, and nothing elsewhere");
+    tap_is_int(int_on(c, "SELECT guards FROM rowlock_tokens WHERE name = '%s'", s.name), node,
+               "changes the token row on a node of Galera, and nothing elsewhere");
 }
 
 void transaction_guards(const struct contract *c, const char *isolation)

@@ -54,7 +54,7 @@ static int keep(rowlock_lock *lock, rowlock_keeper *keeper, struct told *told)
 
 static long long renewals_of(const struct contract *c, const rowlock_lock *lock)
 {
-    return db_int(c->raw, c->url,
+    return int_on(c,
                   "SELECT coalesce(max(renewals), 0) FROM rowlock_locks "
                   "WHERE name = '%s' AND token = %lld",
                   rowlock_lock_name(lock), (long long)rowlock_lock_token(lock));
@@ -286,13 +286,12 @@ static int locked_by_others(void *argument)
 static bool kill_keeper(const struct contract *c)
 {
     if (is_mysql(c)) { /* the newest but our own */
-        long long id = db_int(c->raw, c->url,
-                              "SELECT MAX(id) FROM information_schema.processlist "
-                              "WHERE id <> CONNECTION_ID()");
-        db_exec(c->raw, c->url, "KILL %lld", id);
+        long long id = int_on(c, "SELECT MAX(id) FROM information_schema.processlist "
+                                 "WHERE id <> CONNECTION_ID()");
+        exec_on(c, "KILL %lld", id);
         return true;
     }
-    return EVENTUALLY(db_int(c->raw, c->url,
+    return EVENTUALLY(int_on(c,
                              "SELECT count(*) FROM (SELECT pg_terminate_backend(pid) FROM "
                              "pg_stat_activity WHERE application_name = '%s' "
                              "AND pid <> pg_backend_pid() OFFSET 0) AS ended",

@@ -70,8 +70,7 @@ static void holds(const struct bunch *b, int want)
 
 static int count_of(const struct contract *c, const char *table)
 {
-    return (int)db_int(c->raw, c->url, "SELECT count(*) FROM rowlock_%s WHERE name LIKE 'many%%'",
-                       table);
+    return (int)int_on(c, "SELECT count(*) FROM rowlock_%s WHERE name LIKE 'many%%'", table);
 }
 
 static void stand(const struct contract *c, int rows, int tickets, const char *what)
@@ -132,7 +131,7 @@ static void all_or_nothing(const struct contract *c, int permits)
     b.how.unfair = 1;
     takes(&b, ROWLOCK_OK, "unless one passes it by");
     release_all(&b);
-    db_exec(c->raw, c->url, "DELETE FROM rowlock_waiters WHERE name LIKE 'many%%'");
+    exec_on(c, "DELETE FROM rowlock_waiters WHERE name LIKE 'many%%'");
     bunch_close(&b);
     stand(c, 0, 0, "nothing is left");
 }
@@ -146,7 +145,7 @@ static void expired_ones(const struct contract *c)
     guest_open(&reader, c, names[1], ROWLOCK_SHARED);
     guest_tries(&gone, ROWLOCK_OK, "one is held for a moment");
     guest_tries(&reader, ROWLOCK_OK, "one is read for a moment");
-    db_exec(c->raw, c->url, "UPDATE rowlock_locks SET expires = 5 WHERE name LIKE 'many%%'");
+    exec_on(c, "UPDATE rowlock_locks SET expires = 5 WHERE name LIKE 'many%%'");
     takes(&b, ROWLOCK_OK, "leases that are over are no obstacle");
     stand(c, COUNT, 0, "they are taken over");
     is_result(gone.db, rowlock_renew(gone.lock, 0), ROWLOCK_LOST, "the one");
@@ -317,5 +316,5 @@ void contract_many(const struct contract *c)
         lost_answers(c, proxy, url, ON_ANSWER);
         lost_and_broken(c, proxy, url);
     }
-    db_exec(c->raw, c->url, "DELETE FROM rowlock_tokens WHERE name LIKE 'many%%'");
+    exec_on(c, "DELETE FROM rowlock_tokens WHERE name LIKE 'many%%'");
 }

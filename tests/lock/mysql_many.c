@@ -46,7 +46,7 @@ static void until_waiting(const struct group *g, void *session, const char *stat
 static void group_open(struct group *g, const struct contract *c)
 {
     *g = (struct group){.c = c, .db = must_open(c->url)};
-    db_exec(c->raw, c->url, "DELETE FROM rowlock_tokens WHERE name LIKE 'group %%'");
+    exec_on(c, "DELETE FROM rowlock_tokens WHERE name LIKE 'group %%'");
     for (int i = 0; i < NAMES; i++) {
         g->locks[i] = must_lock(g->db, textf("group %04d", i));
         if (i != NEW && (try_lock(g->locks[i], HELD_MS) != ROWLOCK_OK ||
@@ -63,10 +63,9 @@ static void group_close(struct group *g)
 {
     close_each_lock(g->locks, NAMES);
     rowlock_db_close(g->db);
-    tap_is_int(db_int(g->c->raw, g->c->url,
-                      "SELECT COUNT(*) FROM rowlock_locks WHERE name LIKE 'group %%'"),
-               0, "closing leaves no grant behind");
-    db_exec(g->c->raw, g->c->url, "DELETE FROM rowlock_tokens WHERE name LIKE 'group %%'");
+    tap_is_int(int_on(g->c, "SELECT COUNT(*) FROM rowlock_locks WHERE name LIKE 'group %%'"), 0,
+               "closing leaves no grant behind");
+    exec_on(g->c, "DELETE FROM rowlock_tokens WHERE name LIKE 'group %%'");
 }
 
 /* The counter of the new name waits for the floor, with all token rows locked; the break waits for one of

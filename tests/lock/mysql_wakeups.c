@@ -15,7 +15,7 @@ static void applications_locks(const struct contract *c)
     guest_adopt(&g, c, session, "adopted wakeup");
     guest_tries(&holder, ROWLOCK_OK, "a lock is held");
     guest_queue(&g);
-    tap_is_int(db_int(c->raw, c->url, "SELECT IS_FREE_LOCK('the application')"), 0,
+    tap_is_int(int_on(c, "SELECT IS_FREE_LOCK('the application')"), 0,
                "which it still has while we wait on its connection");
     guest_releases(&holder, ROWLOCK_OK, "ours is released");
     guest_gets(&g, "and waited for");

@@ -10,7 +10,7 @@ static void guessed_keys(const struct contract *c)
     OWNED(session) void *session = c->raw->open(c->url);
     OWNED(db) rowlock_db *db = must_open(c->url);
     OWNED(lock) rowlock_lock *lock = must_lock(db, "first guessed");
-    db_exec(c->raw, c->url, "DELETE FROM rowlock_tokens WHERE name = 'first guessed'");
+    exec_on(c, "DELETE FROM rowlock_tokens WHERE name = 'first guessed'");
     raw_run(c->raw, session,
             "SELECT pg_advisory_lock(hashtextextended('rowlock first guessed', 0)), "
             "pg_advisory_lock(hashtext('first guessed')), pg_advisory_lock(7237970109966541166)");
@@ -28,7 +28,7 @@ static void two_installations(const struct contract *c)
     OWNED(lock)
     rowlock_lock *here = must_lock(tx, "first twice"), *there = must_lock(db, "first twice");
     OWNED(lock) rowlock_lock *rival = must_lock(same, "first twice");
-    db_exec(c->raw, c->url, "DELETE FROM rowlock_tokens WHERE name = 'first twice'");
+    exec_on(c, "DELETE FROM rowlock_tokens WHERE name = 'first twice'");
     raw_run(c->raw, session, "BEGIN");
     is_result(tx, rowlock_tx_acquire(here, tx, NULL), ROWLOCK_OK, "a first grant in a transaction");
     is_result(same, try_lock(rival, TTL_MS), ROWLOCK_BUSY, "keeps out a rival that tries");

@@ -22,7 +22,7 @@ static void is_heard(const struct contract *c, PGconn *conn, const char *about, 
     if (c->pooled)
         return;
     raw_run(c->raw, conn, "LISTEN \"the end\"");
-    db_exec(c->raw, c->url, "NOTIFY \"the end\"");
+    exec_on(c, "NOTIFY \"the end\"");
     for (bool end = false; !end;) {
         PGnotify *notify = PQnotifies(conn);
         if (notify) {
@@ -51,7 +51,7 @@ static void applications_channels(const struct contract *c, bool its_own)
     guest_adopt(&g, c, session, "adopted wakeup");
     guest_tries(&holder, ROWLOCK_OK, "a lock is held");
     guest_queue(&g);
-    db_exec(c->raw, c->url, "NOTIFY \"the application\", 'news'");
+    exec_on(c, "NOTIFY \"the application\", 'news'");
     guest_releases(&holder, ROWLOCK_OK, "it is released");
     guest_gets(&g, "the waiter on an adopted connection gets it");
     tap_is_int(channels(c, session), its_own, "which listens to what the application wants");
@@ -91,7 +91,7 @@ static void our_channels(const struct contract *c)
     /* A pool needs some time until it can be woken. */
     static const char woken[] = "SELECT count(*) FROM rowlock_waiters "
                                 "WHERE name = 'own wakeup' AND wakeup <> ''";
-    if (!c->pooled && !EVENTUALLY(db_int(c->raw, c->url, woken) == 2))
+    if (!c->pooled && !EVENTUALLY(int_on(c, woken) == 2))
         tap_ok(false, "both waiters can be woken");
     tap_is_int(
         raw_int(c->raw, session,

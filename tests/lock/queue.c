@@ -103,7 +103,7 @@ static void waits_in_vain(struct guest *g, int64_t wait_ms, const char *what)
 
 static void forget_tickets(const struct contract *c, const char *name)
 {
-    db_exec(c->raw, c->url, "DELETE FROM rowlock_waiters WHERE name = '%s'", name);
+    exec_on(c, "DELETE FROM rowlock_waiters WHERE name = '%s'", name);
 }
 
 /* ---- newcomers */
@@ -135,7 +135,7 @@ static void nobody_overtakes(const struct contract *c, const char *name, bool is
     tap_is_int(tickets_of(c, name), 1, "which leaves the waiter's ticket alone");
     g.how.unfair = 0;
     g.how.permits = 0;
-    db_exec(c->raw, c->url, "UPDATE rowlock_waiters SET expires = 5 WHERE name = '%s'", name);
+    exec_on(c, "UPDATE rowlock_waiters SET expires = 5 WHERE name = '%s'", name);
     guest_tries(&g, ROWLOCK_OK, "a ticket whose lease is over is no obstacle");
     forget_tickets(c, name);
 }
@@ -163,9 +163,8 @@ static void tickets_decide(const struct contract *c)
     guest_releases(&holder, ROWLOCK_OK, "it is released");
     long long expires = expires_of(&one);
     tap_ok(EVENTUALLY(one.ended || expires_of(&one) != expires), "it looks");
-    long long over = db_int(c->raw, c->url, "SELECT %s", c->raw->clock);
-    db_exec(c->raw, c->url,
-            "UPDATE rowlock_waiters SET expires = %lld WHERE name = 'tickets' AND ticket = 1",
+    long long over = int_on(c, "SELECT %s", c->raw->clock);
+    exec_on(c, "UPDATE rowlock_waiters SET expires = %lld WHERE name = 'tickets' AND ticket = 1",
             over);
     guest_gets(&one, "the waiter behind the dead is granted it");
     is_result(one.db, rowlock_last_grant(one.db, "tickets", NULL, &when), ROWLOCK_OK, "that grant");
@@ -259,8 +258,7 @@ static void swept(const struct contract *c)
     tap_is_int(report.waiters, 7, "removes the tickets of dead waiters");
     tap_is_int(tickets_of(c, "swept line"), 2, "and leaves those that live");
     tap_ok(ticket_of(&g) != 0, "that of the waiter among them");
-    db_exec(c->raw, c->url,
-            "DELETE FROM rowlock_waiters WHERE name = 'swept line' AND ticket = %lld",
+    exec_on(c, "DELETE FROM rowlock_waiters WHERE name = 'swept line' AND ticket = %lld",
             LAST_TICKET + 8);
     line_ends(&holder, &g, "which it gets");
 }
@@ -288,7 +286,7 @@ static void ticket_twice(const struct contract *c)
     guests_open(c, "twice", 0, &holder, &g, NULL);
     guest_tries(&holder, ROWLOCK_OK, "a lock is held");
     guest_queue(&g);
-    db_exec(c->raw, c->url,
+    exec_on(c,
             "INSERT INTO rowlock_waiters (name, ticket, request, permits, owner, since, expires, "
             "host, pid, program, note) SELECT name, ticket + 1, request, permits, owner, since, "
             "expires, host, pid, program, note FROM rowlock_waiters WHERE name = 'twice'");

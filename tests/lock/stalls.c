@@ -12,21 +12,20 @@ static const char SLOW[] = "slowpoke"; /* the owner whose rows take their time *
 /* Its grants stall while a transaction has the gate locked, and STALL_MS longer. */
 static void make_slow(const struct contract *c)
 {
-    db_exec(c->raw, c->url, "DROP TABLE IF EXISTS stalling_gate");
-    db_exec(c->raw, c->url, "CREATE TABLE stalling_gate (id INT PRIMARY KEY)");
-    db_exec(c->raw, c->url, "INSERT INTO stalling_gate VALUES (1)");
+    exec_on(c, "DROP TABLE IF EXISTS stalling_gate");
+    exec_on(c, "CREATE TABLE stalling_gate (id INT PRIMARY KEY)");
+    exec_on(c, "INSERT INTO stalling_gate VALUES (1)");
     if (is_postgres(c)) {
-        db_exec(c->raw, c->url,
+        exec_on(c,
                 "CREATE OR REPLACE FUNCTION stalling_sleep() RETURNS trigger LANGUAGE plpgsql "
                 "SET search_path FROM CURRENT AS $$ BEGIN IF NEW.owner = '%s' THEN "
                 "PERFORM id FROM stalling_gate FOR UPDATE; PERFORM pg_sleep(%d / 1000.0); END IF; "
                 "RETURN NEW; END $$",
                 SLOW, STALL_MS);
-        db_exec(c->raw, c->url,
-                "CREATE TRIGGER stalling_trigger BEFORE INSERT OR UPDATE OF token "
-                "ON stalling_locks FOR EACH ROW EXECUTE FUNCTION stalling_sleep()");
+        exec_on(c, "CREATE TRIGGER stalling_trigger BEFORE INSERT OR UPDATE OF token "
+                   "ON stalling_locks FOR EACH ROW EXECUTE FUNCTION stalling_sleep()");
     } else {
-        db_exec(c->raw, c->url,
+        exec_on(c,
                 "CREATE TRIGGER stalling_trigger BEFORE INSERT ON stalling_locks FOR EACH ROW "
                 "BEGIN DECLARE gate INT; IF NEW.owner = '%s' THEN "
                 "SELECT id INTO gate FROM stalling_gate WHERE id = 1 FOR UPDATE; "
@@ -148,7 +147,7 @@ static void locked_rows(const struct contract *c, const char *url)
     raw_run(c->raw, session, "COMMIT");
 
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "a lock is held for a moment");
-    db_exec(c->raw, c->url, "UPDATE stalling_locks SET expires = 1");
+    exec_on(c, "UPDATE stalling_locks SET expires = 1");
     busy_meanwhile(c, "SELECT token FROM stalling_locks WHERE name = 'guarded' FOR UPDATE", two,
                    other, "an expired row locked by an open transaction");
     is_result(two, prompt_try(other, "a try after it"), ROWLOCK_OK, "until that has ended");
@@ -228,6 +227,6 @@ void contract_stalls(const struct contract *c)
     }
     drop_tables(c, PREFIX);
     if (is_postgres(c))
-        db_exec(c->raw, c->url, "DROP FUNCTION IF EXISTS stalling_sleep()");
-    db_exec(c->raw, c->url, "DROP TABLE IF EXISTS stalling_gate");
+        exec_on(c, "DROP FUNCTION IF EXISTS stalling_sleep()");
+    exec_on(c, "DROP TABLE IF EXISTS stalling_gate");
 }

@@ -100,7 +100,7 @@ static void leases(const struct contract *c)
     is_result(db, rowlock_renew(lock, TTL_MS), ROWLOCK_LAPSED, "is renewed too late");
     counts(db, &before, (struct counted){.tries = 1, .granted = 1, .renewals = 1, .lapsed = 1},
            "of a lease that lapsed");
-    db_exec(c->raw, c->url, "DELETE FROM rowlock_locks WHERE name = 'leases'");
+    exec_on(c, "DELETE FROM rowlock_locks WHERE name = 'leases'");
     is_result(db, rowlock_renew(lock, TTL_MS), ROWLOCK_LOST, "a grant that is gone");
     tap_is_int(rows_of(c, "leases"), 0, "is not brought back by a renewal");
     before = stats_of(db);

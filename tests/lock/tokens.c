@@ -83,9 +83,9 @@ static void new_identity(const struct contract *c)
     OWNED(lock) rowlock_lock *lock = must_lock(db, "kept"), *rival = must_lock(other, "kept");
     is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "a lock is held");
     is_result(other, try_lock(rival, TTL_MS), ROWLOCK_BUSY, "and seen by another handle");
-    db_exec(c->raw, c->url, "CREATE TABLE ident_before AS SELECT * FROM ident_meta");
+    exec_on(c, "CREATE TABLE ident_before AS SELECT * FROM ident_meta");
     is_result(db, rowlock_new_identity(db), ROWLOCK_OK, "the tables get a new identity");
-    tap_is_int(db_int(c->raw, c->url,
+    tap_is_int(int_on(c,
                       "SELECT count(*) FROM ident_meta m JOIN ident_before b ON m.id = b.id AND "
                       "m.version = b.version AND m.token_floor = b.token_floor AND m.identity <> "
                       "b.identity AND length(m.identity) = 32"),
@@ -94,12 +94,12 @@ static void new_identity(const struct contract *c)
     is_result(db, rowlock_release(lock), ROWLOCK_OK, "and releases the lock");
     is_result(other, rowlock_check(other, NULL, NULL, NULL), ROWLOCK_OK, "the other looks again");
     is_result(other, try_lock(rival, TTL_MS), ROWLOCK_ESCHEMA, "and finds another installation");
-    db_exec(c->raw, c->url, "DROP TABLE ident_before");
+    exec_on(c, "DROP TABLE ident_before");
 }
 
 void contract_tokens(const struct contract *c)
 {
-    db_exec(c->raw, c->url, "DELETE FROM rowlock_tokens WHERE name = 'tokens'");
+    exec_on(c, "DELETE FROM rowlock_tokens WHERE name = 'tokens'");
     higher_each_time(c);
     broken(c);
     new_identity(c);

@@ -17,7 +17,7 @@ static void acquire_commits(const struct contract *c, const char *isolation, boo
 {
     int64_t last = 0;
     OWNED(scene) struct scene s = scene_open(c, isolation, "tx acquire", shared);
-    db_exec(c->raw, c->url, "DELETE FROM rowlock_tokens WHERE name = '%s'", s.name);
+    exec_on(c, "DELETE FROM rowlock_tokens WHERE name = '%s'", s.name);
     scene_begin(&s);
     scene_work(&s);
     is_result(s.tx, tx_try(&s), ROWLOCK_OK, "%s: a new name in a transaction", isolation);
@@ -141,7 +141,7 @@ static void neighbours(const struct contract *c, const char *isolation)
     rowlock_forget(s.lock);
     close_locks(before, after);
     scene_close(&s);
-    db_exec(c->raw, c->url, "DELETE FROM rowlock_tokens WHERE name LIKE 'tx %s%%'", isolation);
+    exec_on(c, "DELETE FROM rowlock_tokens WHERE name LIKE 'tx %s%%'", isolation);
 }
 
 /* ---- release */
@@ -288,8 +288,8 @@ static void half_a_grant(const struct contract *c, const char *does)
         scene_work(&s);
     c->raw->run(s.session, "COMMIT", ignored, sizeof ignored);
     scene_work_stands(&s, over ? 0 : 2, "the work goes on where it can");
-    tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM txhalf_locks"), 0, "no grant");
-    tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM txhalf_tokens"), 0, "nor a token");
+    tap_is_int(int_on(c, "SELECT count(*) FROM txhalf_locks"), 0, "no grant");
+    tap_is_int(int_on(c, "SELECT count(*) FROM txhalf_tokens"), 0, "nor a token");
 }
 
 /* ---- all of it */

@@ -74,8 +74,7 @@ static void says_the_truth(const struct inside *in, bool over, const char *what)
     bool committed = try_to_run(in, "COMMIT");
     if (!committed)
         try_to_run(in, "ROLLBACK");
-    bool before =
-        db_int(in->s.c->raw, in->s.c->url, "SELECT count(*) FROM win_log WHERE w = 'before'") == 1;
+    bool before = int_on(in->s.c, "SELECT count(*) FROM win_log WHERE w = 'before'") == 1;
     tap_is_int(wrote && committed && before, !over, "and that is true");
     site_run(&in->s, "DELETE FROM win_log");
 }

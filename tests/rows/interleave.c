@@ -329,8 +329,7 @@ static void transaction_ends(const struct stagecraft *k)
     bool committed = session_runs(k, "COMMIT");
     if (!committed)
         session_runs(k, "ROLLBACK");
-    bool stands = !k->wrote || db_int(k->c->raw, k->c->url,
-                                      "SELECT count(*) FROM int_log WHERE w = 'before'") == 1;
+    bool stands = !k->wrote || int_on(k->c, "SELECT count(*) FROM int_log WHERE w = 'before'") == 1;
     if (k->stage != L_DE || k->moment != WAITING || k->m->end == ROLLS_BACK)
         tap_is_int(wrote && committed && stands, !over, "transaction_over says the truth");
     else /* when we were told the other had not committed yet */

@@ -161,21 +161,20 @@ static void has_number(const struct desk *d, int64_t want, const char *what)
 
 static void stand(const struct desk *d, int rows, int sum, const char *what)
 {
-    tap_is_int(db_int(d->c->raw, d->c->url,
-                      "SELECT count(*) * 1000 + coalesce(sum(id), 0) FROM query_rules"),
+    tap_is_int(int_on(d->c, "SELECT count(*) * 1000 + coalesce(sum(id), 0) FROM query_rules"),
                rows * 1000 + sum, "%s: %s", d->whose, what);
 }
 
 /* Its rules are there to be broken; rows from 1 to so many. */
 static void make_rules(const struct contract *c, int rows)
 {
-    db_exec(c->raw, c->url, "DROP TABLE IF EXISTS query_rules");
-    db_exec(c->raw, c->url,
+    exec_on(c, "DROP TABLE IF EXISTS query_rules");
+    exec_on(c,
             "CREATE TABLE query_rules (id INTEGER PRIMARY KEY, word VARCHAR(5) NOT NULL, "
             "n INTEGER, CHECK (n < 100))%s",
             is_mysql(c) ? " ENGINE = InnoDB" : "");
     for (int i = 1; i <= rows; i++)
-        db_exec(c->raw, c->url, "INSERT INTO query_rules VALUES (%d, 'w%d', 0)", i, i);
+        exec_on(c, "INSERT INTO query_rules VALUES (%d, 'w%d', 0)", i, i);
 }
 
 /* ---- statements that are kept prepared */
@@ -219,11 +218,11 @@ static void prepared_again(struct desk *d)
     tap_is_int(right, 3 * MANY_TEXTS, "%s: each of %d texts has its own answer, again and again",
                d->whose, MANY_TEXTS);
     says(d, id, nowhere, RLK_INVALID, "a table that is not there");
-    db_exec(c->raw, c->url, "CREATE TABLE query_nowhere (n INTEGER)");
-    db_exec(c->raw, c->url, "INSERT INTO query_nowhere VALUES (7)");
+    exec_on(c, "CREATE TABLE query_nowhere (n INTEGER)");
+    exec_on(c, "INSERT INTO query_nowhere VALUES (7)");
     does(d, id, nowhere, "the same text once it is");
     has_number(d, 7, "the right answer");
-    db_exec(c->raw, c->url, "DROP TABLE query_nowhere");
+    exec_on(c, "DROP TABLE query_nowhere");
     says(d, id, nowhere, RLK_INVALID, "and when it is gone again");
 }
 
@@ -239,7 +238,7 @@ static void table_altered(struct desk *d)
         does(d, write, update, "and changed");
     }
     tap_is_int((long long)d->answer.count, 0, "an update has no rows");
-    db_exec(c->raw, c->url, "ALTER TABLE query_rules ADD COLUMN more INTEGER");
+    exec_on(c, "ALTER TABLE query_rules ADD COLUMN more INTEGER");
     does(d, read, select, "a column was added: it is read all the same");
     tap_is_int((long long)d->answer.count, 4, "with the new column");
     tap_is_int(d->answer.last, ROWLOCK_NULL, "which is NULL");
@@ -269,7 +268,7 @@ static void rows_stop(struct desk *d)
              "so it is with what an update returns");
         tap_is_int(d->answer.rows, 2, "no more rows than were wanted");
         tap_is_int(d->changed, 5, "yet all of it is done");
-        tap_is_int(db_int(d->c->raw, d->c->url, "SELECT sum(n) FROM query_rules"), 5, "and stays");
+        tap_is_int(int_on(d->c, "SELECT sum(n) FROM query_rules"), 5, "and stays");
     }
     is_class(d, tell(d, all, NOTHING), RLK_DONE, "rows that no reader wants");
     d->answer.wanted = 0;
@@ -317,7 +316,7 @@ static void wrong_texts(struct desk *d)
         tap_ok(d->call.text[0], "and told why: %s", d->call.text);
     }
     does(d, 0, "UPDATE query_rules SET n = n + 1", "the connection goes on");
-    tap_is_int(db_int(d->c->raw, d->c->url, "SELECT sum(n) FROM query_rules"), 1,
+    tap_is_int(int_on(d->c, "SELECT sum(n) FROM query_rules"), 1,
                "nothing else was done meanwhile");
 }
 
@@ -540,7 +539,7 @@ static void no_memory_for_rows(const struct contract *c)
                  "no memory for what an update returns");
         fail_alloc_at(0);
         if (!inside)
-            tap_is_int(db_int(c->raw, c->url, "SELECT n FROM query_rules"), 0, "it is not done");
+            tap_is_int(int_on(c, "SELECT n FROM query_rules"), 0, "it is not done");
     }
     play(&d, "which can only be rolled back, and is", "over rollback");
 }
@@ -592,5 +591,5 @@ void contract_query(const struct contract *c)
         reader_in_the_way(c);
         no_memory_for_rows(c);
     }
-    db_exec(c->raw, c->url, "DROP TABLE IF EXISTS query_rules");
+    exec_on(c, "DROP TABLE IF EXISTS query_rules");
 }

@@ -138,7 +138,7 @@ static void first_versions(const struct contract *c)
     OWNED(table) rowlock_table *t = must_open_table(&s, "ver_rows", NULL);
     rowlock_value key = rowlock_int(7);
     rowlock_change change = {.key = &key};
-    int64_t before = db_int(c->raw, c->url, "SELECT %s", c->raw->clock);
+    int64_t before = int_on(c, "SELECT %s", c->raw->clock);
     int64_t first = 0;
     for (int i = 0; i < 3; i++) {
         is_result(s.db, rowlock_insert(t, &change, 1, NULL), ROWLOCK_OK, "a row is made");

@@ -146,17 +146,15 @@ static void make_rows(const struct contract *c, int count)
 /* Each was written once, not counting what others have added in thousands. */
 static void each_once(const struct contract *c, int count)
 {
-    tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM walk_rows"), count, "all rows");
-    tap_is_int(db_int(c->raw, c->url,
-                      "SELECT count(*) FROM walk_rows WHERE n NOT IN (1, 1001) OR "
-                      "version <> 2 + (n - 1) / 1000"),
+    tap_is_int(int_on(c, "SELECT count(*) FROM walk_rows"), count, "all rows");
+    tap_is_int(int_on(c, "SELECT count(*) FROM walk_rows WHERE n NOT IN (1, 1001) OR "
+                         "version <> 2 + (n - 1) / 1000"),
                0, "each written once");
 }
 
 static void nothing_left(const struct contract *c)
 {
-    tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM rowlock_walks"), 0,
-               "the checkpoint is removed");
+    tap_is_int(int_on(c, "SELECT count(*) FROM rowlock_walks"), 0, "the checkpoint is removed");
     tap_is_int(rows_of(c, NAME), 0, "and the lock released");
 }
 
@@ -399,8 +397,8 @@ static void texts(const struct contract *c)
         walk_table(t, WALK(.name = NAME, .each = note_row, .context = text, .chunk = CHUNK), NULL),
         ROWLOCK_OK, "texts from one place, and no report");
     const char *wanted = is_sqlite(c) ? "'row ' || id" : "CONCAT('row ', id)";
-    tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM walk_rows WHERE note = %s", wanted),
-               FEW, "each row has its own");
+    tap_is_int(int_on(c, "SELECT count(*) FROM walk_rows WHERE note = %s", wanted), FEW,
+               "each row has its own");
 }
 
 static void misuse(const struct contract *c)
@@ -462,8 +460,7 @@ static void cut_short(const struct contract *c, const struct cut *cut)
     tour.hook = cut->hook;
     goes(&tour, cut->want, cut->what);
     tap_is_int(tour.report.rows, cut->rows, "it has come as far as it says");
-    tap_is_int(db_int(c->raw, c->url, WRITTEN_ONCE), cut->rows,
-               "and nothing was written after that");
+    tap_is_int(int_on(c, WRITTEN_ONCE), cut->rows, "and nothing was written after that");
     tap_is_int(rows_of(c, NAME), 0, "it has no lock any more");
     tour.hook = NULL;
     tour.how.restart = cut->restart;
@@ -577,7 +574,7 @@ static void killed(const struct contract *c)
 static void walk_keys(const struct contract *c, const char *const *key, const char *what)
 {
     OWNED(tour) struct tour tour = tour_over(c, NULL, "walk_keys", key);
-    long long count = db_int(c->raw, c->url, "SELECT count(*) FROM walk_keys");
+    long long count = int_on(c, "SELECT count(*) FROM walk_keys");
     int result = STOPPED, runs = 0;
     tour.how.chunk = count > 10 ? 3 : 1;
     for (; runs < 40 && result == STOPPED; runs++) {
@@ -587,8 +584,8 @@ static void walk_keys(const struct contract *c, const char *const *key, const ch
     }
     is_result(tour.site.db, result, ROWLOCK_OK, "%s as keys: walked in %d runs", what, runs);
     tap_is_int(tour.report.rows, count, "all %lld rows", count);
-    tap_is_int(db_int(c->raw, c->url, "SELECT count(*) FROM walk_keys WHERE n = 1 AND version = 2"),
-               count, "each written once");
+    tap_is_int(int_on(c, "SELECT count(*) FROM walk_keys WHERE n = 1 AND version = 2"), count,
+               "each written once");
 }
 
 static void composite_keys(const struct contract *c)
