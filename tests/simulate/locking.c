@@ -2,6 +2,8 @@
  * What a thread of a client does with locks. */
 #include "simulate.h"
 
+#include "lock/lock.h"
+
 #include <inttypes.h>
 #include <rowlock/admin.h>
 #include <rowlock/tx.h>
@@ -23,8 +25,9 @@ struct thread {
     /* The number of the wait that is going on, and whether one was cancelled. */
     int64_t waits;
     bool asking, cancelled, served;
-    /* An answer to an earlier acquire, which was asked then, was lost: also if it was sent again,
-     * and was BUSY. The next may find its grant, older than others' and than a raise of tokens. */
+    /* An earlier acquire, which was asked then, may have been granted: its answer was lost, or it
+     * was cancelled before it had renewed what it got. The next may find that grant, older than
+     * others' and than a raise of tokens. */
     bool uncertain;
     int64_t asked;
 };
@@ -265,10 +268,12 @@ static int choose_permits(const struct thread *t)
     return t->permits == ROWLOCK_SHARED && sim_once_in(4) ? 0 : t->permits;
 }
 
-static uint64_t count_resent(const struct thread *t)
+static bool is_open(const struct thread *t)
 {
-    rowlock_stats stats = ROWLOCK_STATS_INIT;
-    return rowlock_db_stats(t->db, &stats) == ROWLOCK_OK ? stats.resent : 0;
+    bool open = false;
+    for (int i = 0; i < t->count; i++)
+        open |= t->held[i].lock->request_open;
+    return open;
 }
 
 static int ask(struct thread *t)
@@ -288,7 +293,6 @@ static int ask(struct thread *t)
         tell(who, "asks for", t->held[i].name, options.wait_ms, options.permits);
     }
     t->asked = t->uncertain ? t->asked : began;
-    uint64_t resent = count_resent(t);
     t->waits++;
     t->asking = true;
     plan_cancel(t, options.wait_ms);
@@ -299,8 +303,7 @@ static int ask(struct thread *t)
     t->asking = false;
     must_be_over(t, "acquire", began, options.wait_ms);
     tell(who, "is answered", t->held[0].name, result, 0);
-    t->uncertain =
-        result < 0 || (result != ROWLOCK_OK && (t->uncertain || count_resent(t) > resent));
+    t->uncertain = result != ROWLOCK_OK && is_open(t);
     if (result != ROWLOCK_OK) {
         bool fine = result == ROWLOCK_BUSY || result == ROWLOCK_TIMEOUT ||
                     (result == ROWLOCK_MISMATCH && sim_world != QUORUM) ||
@@ -398,7 +401,7 @@ void *locking_live(void *client)
             continue;
         }
         for (int i = (int)sim_random(20); i >= 0 && !t->served; i--) {
-            if (sim_once_in(50))
+            if (sim_once_in(50) && !sim_without("operate"))
                 operate(t);
             int result = ask(t);
             t->served = sim_calm && result == ROWLOCK_OK;

@@ -342,6 +342,62 @@ static void check_order(const struct request *r, int64_t ahead)
                   parameter(r, NAME)->text, ahead);
 }
 
+static bool removes(const struct request *r)
+{
+    return r->query && (r->query->step == RLK_STEP_RETRACT || r->query->step == RLK_STEP_RELEASE);
+}
+
+/* ---- what a member of a quorum has done, in the words of tests/model/trace.awk */
+
+/* What the caller gets of an answer: its rows, and of the first the first cell. */
+struct heard {
+    rlk_cells_fn *each;
+    void *context;
+    int64_t rows, number;
+};
+
+static int hear_row(void *context, const rowlock_value *cells, size_t count)
+{
+    struct heard *heard = context;
+    if (heard->rows++ == 0)
+        heard->number = cells[0].kind == ROWLOCK_INT ? cells[0].number : 0;
+    return heard->each ? heard->each(heard->context, cells, count) : 0;
+}
+
+static void tell_done(const struct request *r, const struct heard *heard)
+{
+    enum rlk_step step = r->query->step;
+    bool tops_up = step == RLK_STEP_ACQUIRE && strncmp(parameter(r, OWNER)->text, "top-up", 6) == 0;
+    const char *what = NULL;
+    int64_t token = 0;
+    if (step == RLK_STEP_ACQUIRE && heard->number > 0)
+        what = tops_up ? "tops-up" : "claims", token = heard->number;
+    else if (step == RLK_STEP_LIFT && heard->rows > 0)
+        what = "lifts", token = parameter(r, 4)->number;
+    else if (step == RLK_STEP_RENEW && heard->rows > 0)
+        what = "renews", token = parameter(r, HELD_TOKEN)->number;
+    else if (removes(r) && r->query->changed > 0)
+        what = "removes", token = parameter(r, HELD_TOKEN)->number;
+    if (what)
+        tell(-1 - r->session->server, what, parameter(r, NAME)->text,
+             sim_process ? sim_process->number : 0, token);
+}
+
+static enum rlk_class carry_out_step(const struct request *r, struct rlk_call *call)
+{
+    struct heard heard = {r->query->each, r->query->context, 0, 0};
+    if (sim_world != QUORUM)
+        return rlk_driver_sqlite.query(r->session->lite, call, r->query);
+    r->query->each = hear_row;
+    r->query->context = &heard;
+    enum rlk_class class = rlk_driver_sqlite.query(r->session->lite, call, r->query);
+    r->query->each = heard.each;
+    r->query->context = heard.context;
+    if (class == RLK_DONE && r->query->step)
+        tell_done(r, &heard);
+    return class;
+}
+
 /* The server carries it out, in no time. */
 static enum rlk_class carry_out(const struct request *r, struct rlk_call *call)
 {
@@ -356,7 +412,7 @@ static enum rlk_class carry_out(const struct request *r, struct rlk_call *call)
     if (r->frame)
         class = rlk_driver_sqlite.frame(s->lite, call, r->frame);
     else
-        class = rlk_driver_sqlite.query(s->lite, call, r->query);
+        class = carry_out_step(r, call);
     call->deadline_us = deadline_us;
     pages_left = -1;
     check_order(r, ahead);
@@ -379,11 +435,6 @@ struct late {
     struct rlk_call call;
     struct rlk_copies in;
 };
-
-static bool removes(const struct request *r)
-{
-    return r->query && (r->query->step == RLK_STEP_RETRACT || r->query->step == RLK_STEP_RELEASE);
-}
 
 /* Of the lock of such a request. what: a count or so of the columns of a table. */
 static int64_t ask_lock(const struct request *r, const char *what, int64_t above)

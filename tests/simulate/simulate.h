@@ -166,6 +166,8 @@ struct client {
     int threads;
 };
 
+/* True: the environment's WITHOUT has this word. */
+bool sim_without(const char *name);
 /* What clients may be told without a fault of the library. */
 bool is_outage(int result);
 /* Else the result of this call must be fine. */

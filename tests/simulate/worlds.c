@@ -11,6 +11,7 @@
  *   WITHOUT='late kill …': without these faults. CLIENTS=3: with so many clients. */
 #include "simulate.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <rowlock/admin.h>
 #include <rowlock/quorum.h>
@@ -268,8 +269,7 @@ static void disturb(void *unused)
 
 /* ---- the whole */
 
-/* True: the environment's WITHOUT has this word. */
-static bool is_without(const char *name)
+bool sim_without(const char *name)
 {
     const char *words = getenv("WITHOUT"), *at = words ? strstr(words, name) : NULL;
     return at && (at == words || at[-1] == ' ') && (!at[strlen(name)] || at[strlen(name)] == ' ');
@@ -287,10 +287,10 @@ static void choose(void)
     pause_most = sim_spread(4 * SECOND, 20 * SECOND);
     for (size_t i = 0; i < sizeof of_requests / sizeof of_requests[0]; i++) {
         int64_t many = sim_spread(of_requests[i].least, of_requests[i].most);
-        *of_requests[i].fault = is_without(of_requests[i].name) ? 0 : many;
+        *of_requests[i].fault = sim_without(of_requests[i].name) ? 0 : many;
     }
     for (int i = 0; i < EVENTS; i++) {
-        if (is_without(events[i].name))
+        if (sim_without(events[i].name))
             events[i].happens = NULL;
         events[i].share = (int)sim_spread(1, (i < OF_CLIENTS ? 1 : 5) * events[i].share);
         shares += events[i].share;
@@ -374,6 +374,7 @@ int main(int argc, char **argv)
         fputs("usage: simulate one|keepers|pool|quorum|rows SEED GRANTS\n", stderr);
         return 64;
     }
+    program_invocation_short_name = "simulate";
     snprintf(judge_command, sizeof judge_command, "make simulate WORLD=%s SEED=%s GRANTS=%s",
              argv[1], argv[2], argv[3]);
     sim_seed(seed);
