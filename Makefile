@@ -225,7 +225,7 @@ PYTHON_ROOT := $(abspath $(BUILD)/python/root)
 $(BUILD)/python/built: $(wildcard bindings/python/*.* bindings/python/src/rowlock/*.*) $(LIB_SO) $(LIB_A) $(HEADERS)
 	$(say) PIP bindings/python
 	@rm -rf $(@D) && mkdir -p $(@D)/source && cp -R bindings/python/. $(@D)/source/
-	@$(MAKE) -s --no-print-directory install-lib install-headers install-pc DESTDIR= prefix=$(PYTHON_ROOT) >/dev/null
+	@$(MAKE) -s --no-print-directory install-lib install-headers install-pc DESTDIR=/ prefix=$(PYTHON_ROOT) >/dev/null
 	$(Q)env -u PYTHONPATH PKG_CONFIG_PATH=$(PYTHON_ROOT)/lib/pkgconfig ROWLOCK_RPATH=$(PYTHON_ROOT)/lib \
 	    $(PYTHON) -m pip --disable-pip-version-check -q install --root-user-action=ignore --no-build-isolation \
 	    --no-deps --no-index --target $(@D)/site $(@D)/source
@@ -261,9 +261,9 @@ in_sed = $(subst |,\|,$(subst &,\&,$(subst \,\\,$(1))))
 UNITS := $(notdir $(wildcard packaging/systemd/*))
 
 install-lib: $(LIB_A) $(LIB_SO)
-	$(call put,644,$(LIB_A) $(LIB_SO),$(libdir))
-	ln -sf $(SOFILE) '$(DESTDIR)$(libdir)/$(SONAME)'
-	ln -sf $(SONAME) '$(DESTDIR)$(libdir)/librowlock.so'
+	$(call put,644,$(LIB_A) $(LIB_SO),$(libdir)) && cd '$(DESTDIR)$(libdir)' && ln -sf $(SOFILE) $(SONAME) && ln -sf $(SONAME) librowlock.so
+	$(if $(DESTDIR),,@PATH=$$PATH:/sbin; ldconfig 2>/dev/null; ldconfig -p 2>/dev/null | grep -qF '$(libdir)/$(SONAME)' || echo \
+	    'Programs do not look for libraries in $(libdir) yet: name it in /etc/ld.so.conf.d, and run ldconfig' >&2)
 install-cli: $(COMMAND)
 	$(call put,755,$(COMMAND),$(bindir),rowlock)
 install-headers:
@@ -383,11 +383,11 @@ coverage:
 
 .PHONY: model run-model bench run-bench bench-peers run-bench-peers soak soak-short run-soak structure
 # tests/model/models names the models, and the mutants of which a property must fail.
-## model: the protocols in all their states, and mutants that must fail; installs spin
+## model: the protocols in all their states, mutants that must fail, runs of the simulation; installs spin
 model:
 	$(call run,model)
-run-model:
-	@grep -v '^#' tests/model/models | CC='$(CC)' xargs -P 2 -L 1 tests/model/check.sh
+run-model: $(SIMULATE)
+	@grep -v '^#' tests/model/models | CC='$(CC)' xargs -P 2 -L 1 tests/model/check.sh$(if $(SIMULATE), && tests/model/trace.sh $<)
 
 measured = $(Q)$(TEST_ENV) ROWLOCK_TEST_SQLITE_URL= $(1) $(foreach s,$(SERVERS),$(s) --durable)
 ## bench: rowlock compared with hand-written loops, on private servers with durable settings

@@ -35,7 +35,7 @@ fuzz_needs=(clang=clang libclang-rt-14-dev)
 states_needs=(make=make gcc=gcc clang=clang libclang-rt-14-dev llvm-cov=llvm libsqlite3-dev)
 peers_needs=(redis-server=redis-server libhiredis-dev etcd=etcd-server zookeeper libzookeeper-mt-dev
     memcached=memcached libmemcached-dev libcurl4-openssl-dev)
-model_needs=(make=make gcc=gcc libc6-dev spin=spin)
+model_needs=("${sqlite_needs[@]}" spin=spin)
 check_reproducible_needs=(faketime=faketime locales)
 deb_needs=(build-essential debhelper libjansson-dev libmariadb-dev libncurses-dev libpq-dev libsqlite3-dev pkgconf)
 check_deb_needs=("${deb_needs[@]}" lintian)

@@ -22,8 +22,11 @@
  *   Q4  A client does not hold the lock after a later grant was returned.
  *
  * What may happen, if the constant is 1
- *   LOSSES   The answer of a claim or of a lift is lost.
- *   LATE     A claim is carried out after the decision.
+ *   LOSSES   The answer of a claim or of a lift is lost, or comes late. A claim that is sent again
+ *            finds the row of its own request.
+ *   LATE     A claim, a lift or a renewal is carried out after the decision, or after the release
+ *            began.
+ *   RENEWS_FIRST  A grant that an earlier attempt has made is renewed before it is returned.
  *   DEATHS   A client dies, and starts again with the same owner and without its memory.
  *   TOPS_UP  Client 1 has a keeper, which tops up by connections of its own. One top-up at a time.
  * A member that is away needs no constant: it does nothing. A pause, and a request that fails, may
@@ -37,18 +40,22 @@
  *
  * Left out
  *   - five members, and members that an operator changes: break, raise, fold
- *   - sweep: a row whose lease has ended keeps no one out
+ *   - sweep: a row whose lease has ended keeps no one out, not even its owner
  *   - a member that forgets, but for its mutant: src/quorum keeps it from voting
  *   - what lease.pml has of one database; statements that are carried out long after their session,
  *     but for a mutant: a retract has the token that it is about, so it finds no later row
- *   - several keepers, the queue, clocks that run at different rates */
+ *   - several keepers, the queue, clocks that run at different rates
+ *
+ * With TRACE=1 it takes the way of one run of the simulation, whose events come in their order:
+ * trace.sh. Events are what a member does, a grant that is told, and a death. All else may come in
+ * between. */
 
 /* The constants; see lease.pml.
  *   bounds    CLIENTS=2 TOKENS=3
- *   may be    LOSSES=0 LATE=0 DEATHS=0 TOPS_UP=0 CLOCKS=1
+ *   may be    LOSSES=0 LATE=0 DEATHS=0 TOPS_UP=0 RENEWS_FIRST=0 CLOCKS=1 TRACE=0
  *   start     AHEAD=0: so much higher is the first member's counter
  *   mutants   HIGHEST_WITHOUT_LIFT=0 MEMBER_FORGETS=0 TOP_UP_OVER_OWN_ROW=0 TOP_UP_WITHOUT_CHECK=0
- *             UNDOES_WHAT_WAS_RENEWED=0 RETRACTS_LATER_ROWS=0
+ *             UNDOES_WHAT_WAS_RENEWED=0 RETRACTS_LATER_ROWS=0 ADOPTS_OLDER_ROWS=0
  *             WRITES_HIGHEST_PLUS_ONE=0: each member tells its counter, and takes any token
  *             TOP_UP_BY_COMPARISON=0: the counter is one higher than when it was read */
 
@@ -56,12 +63,40 @@
 #define STILL_LASTS(c) (!(phase[c] == HOLDING && token[c] == top_token[c]) || LASTS(c))
 #define MAY_JOIN(c, m) (TOP_UP_WITHOUT_CHECK || \
     (TOP_UP_BY_COMPARISON -> counter[m] == top_seen[c] + 1 : STILL_LASTS(c)))
+#define MAY_ADOPT(m) (owed[m] == REQUEST || (ADOPTS_OLDER_ROWS && owed[m] != NOTHING))
 #define SEEN(m) (TOP_UP_BY_COMPARISON -> counter[m] : 0)
 #define MAY_TOP_UP(c, m) (FREE(m) || (TOP_UP_OVER_OWN_ROW && owner[m] == c))
 #define MAY_UNDO(m) (UNDOES_WHAT_WAS_RENEWED || !renewed[m])
 #define MAX(a, b) ((a) > (b) -> (a) : (b))
+
 /* The index of what client c knows of member m. */
 #define AT(c, m) (3 * (c) + (m) - 4)
+
+/* ---- the events of a run: the next one must be this */
+
+#if TRACE
+c_decl { \#include "trace.h"
+};
+short at;
+#define NEXT(what, token) c_expr { is_next (now.at, what, PLink->me, PLink->m, token) }
+#define TOLD(what, token) c_expr { is_next (now.at, what, PClient->me, 0, token) }
+#define PASS at++
+#else
+#define NEXT(what, token) true
+#define TOLD(what, token) true
+#define PASS skip
+#endif
+#define IS_CLAIM NEXT(CLAIMS, now.counter[PLink->m] + 1)
+#define IS_TOP_UP NEXT(TOPS_UP_WITH, now.counter[PLink->m] + 1)
+#define IS_LIFT NEXT(LIFTS_TO, now.token[PLink->me])
+#define IS_LATE_LIFT NEXT(LIFTS_TO, now.late_lift[3 * PLink->me + PLink->m - 4])
+#define IS_TOP_UP_LIFT NEXT(LIFTS_TO, now.top_token[PLink->me])
+#define IS_RENEWAL NEXT(RENEWS, now.row_token[PLink->m])
+#define IS_REMOVAL NEXT(REMOVES, 0)
+#define IS_GRANT TOLD(GRANTS, now.token[PClient->me])
+#define IS_DEATH TOLD(KILLS, 0)
+/* What changes nothing at the member is no event. */
+#define IF(effect, event) (!(effect) || event)
 
 /* ---- the members: 1 to 3 */
 
@@ -73,8 +108,9 @@ byte row_token[4];
 bool live[4];
 bool topped[4];
 bool renewed[4];
-/* The owner still has to remove this row: of a request that failed, or of a grant. */
-mtype = { NOTHING, REQUEST, GRANT };
+/* The owner still has to remove this row: of an attempt of its request that failed, of an earlier
+ * request, or of a grant. */
+mtype = { NOTHING, REQUEST, OLDER, GRANT };
 mtype owed[4];
 bool forgot;
 
@@ -86,6 +122,8 @@ mtype phase[4];
 byte token[4];
 /* The token that the member gave to this request. 0: none that is known. */
 byte got[9];
+/* A lift to this token may come after the request has failed or the release began. 0: none. */
+byte late_lift[9];
 /* By the client's clock its lease on the member lasts. */
 bool lasts[9];
 
@@ -114,11 +152,16 @@ byte begun[4];
      (HAS(c, token[c], m) || !WRITES_HIGHEST_PLUS_ONE) && (lasts[AT(c, m)] || !CLOCKS))
 #define LEVEL(c) (IS_LEVEL(c, 1) + IS_LEVEL(c, 2) + IS_LEVEL(c, 3) >= 2)
 #define MAY_CLAIM(c, m) \
-    (got[AT(c, m)] == 0 && !(owner[m] == c && owed[m] != NOTHING) && counter[m] < TOKENS && \
-     (m == 1 || counter[m - 1] > 0 || WRITES_HIGHEST_PLUS_ONE))
+    (got[AT(c, m)] == 0 && !(owner[m] == c && owed[m] != NOTHING && live[m]) && \
+     counter[m] < TOKENS && \
+     (m == 1 || counter[m - 1] > 0 || WRITES_HIGHEST_PLUS_ONE || TRACE))
 #define MAY_LIFT(c, m) \
     (!HIGHEST_WITHOUT_LIFT && (phase[c] == LIFTING || phase[c] == HOLDING) && got[AT(c, m)] > 0 && \
      (got[AT(c, m)] != token[c] || !(HAS(c, token[c], m) || !WRITES_HIGHEST_PLUS_ONE)))
+
+/* A lift has an effect. */
+#define LIFTS_LATE(c, m) (owner[m] == (c) && !topped[m] && owed[m] != NOTHING)
+#define LIFTS(c, top, from, m) (owner[m] == c && topped[m] == top && row_token[m] == from)
 
 inline put_row(c, t, top, m)
 {
@@ -157,8 +200,8 @@ inline claim(c, m)
 inline lift_row(c, top, from, to, m)
 {
     if
-    :: owner[m] == c && topped[m] == top && row_token[m] == from ->
-        row_token[m] = to; counter[m] = MAX(counter[m], to)
+    :: LIFTS(c, top, from, m) ->
+        row_token[m] = to; counter[m] = MAX(counter[m], to); PASS
     :: WRITES_HIGHEST_PLUS_ONE && FREE(m) ->
         put_row(c, to, top, m); counter[m] = to
     :: else
@@ -173,8 +216,14 @@ inline forget_member(c, m)
 inline owe(c, m, what)
 {
     if
-    :: owner[m] == c && !topped[m] && got[AT(c, m)] > 0 -> owed[m] = what
-    :: owner[m] == c && what == GRANT && row_token[m] == token[c] -> owed[m] = what
+    :: owner[m] == c && row_token[m] == token[c] -> owed[m] = what
+    :: owner[m] == c && row_token[m] != token[c] && !topped[m] &&
+       (got[AT(c, m)] > 0 || owed[m] == REQUEST) -> owed[m] = (what == GRANT -> OLDER : REQUEST)
+    :: else
+    fi;
+    if
+    :: LATE && owner[m] == c && owed[m] != NOTHING && got[AT(c, m)] > 0 && token[c] > 0 &&
+       row_token[m] != token[c] -> late_lift[AT(c, m)] = token[c]
     :: else
     fi;
     forget_member(c, m)
@@ -194,6 +243,7 @@ inline ask_anew(c)
 
 inline disown(c, m)
 {
+    late_lift[AT(c, m)] = 0;
     if :: owner[m] == c -> owed[m] = NOTHING :: else fi
 }
 
@@ -211,7 +261,7 @@ end:
     /* A majority has granted it. */
     :: d_step { phase[me] == ASKING && GRANTED(me) -> phase[me] = LIFTING; token[me] = HIGHEST(me) }
     /* A majority has the row at the token of the grant: it is returned. */
-    :: d_step { phase[me] == LIFTING && LEVEL(me) && (newest > 0 || me == 1) ->
+    :: d_step { phase[me] == LIFTING && LEVEL(me) && (newest > 0 || me == 1 || TRACE) ->
         assert(token[me] != newest && (given & (1 << token[me])) == 0); /* Q1 */
         assert(token[me] > (CLOCKS -> newest : begun[me])); /* Q2 */
         phase[me] = HOLDING;
@@ -220,6 +270,10 @@ end:
         given = (CLOCKS -> 0 : given | (1 << token[me]));
         newest = MAX(newest, token[me]);
         begun[me] = 0 }
+#if TRACE
+    /* The caller is told of it. A grant that an earlier attempt has made was renewed before. */
+    :: d_step { phase[me] == HOLDING && IS_GRANT -> PASS }
+#endif
     /* lock/retract.sql: the request fails, or takes too long. What was granted is owed. */
     :: d_step { phase[me] == LIFTING || (phase[me] == ASKING && HIGHEST(me) > 0) ->
         owe(me, 1, REQUEST); owe(me, 2, REQUEST); owe(me, 3, REQUEST);
@@ -229,9 +283,10 @@ end:
         owe(me, 1, GRANT); owe(me, 2, GRANT); owe(me, 3, GRANT);
         ask_anew(me) }
     /* The client dies, and starts again with the same owner and without its memory. */
-    :: d_step { DEATHS && (phase[me] != ASKING || HIGHEST(me) > 0) ->
+    :: d_step { DEATHS && (phase[me] != ASKING || HIGHEST(me) > 0 || TRACE) && IS_DEATH ->
         disown(me, 1); disown(me, 2); disown(me, 3);
-        ask_anew(me) }
+        ask_anew(me); PASS;
+        if :: TRACE -> end_top_up(me) :: else fi }
     od
 }
 
@@ -242,71 +297,98 @@ proctype Link(byte me; byte m)
 end:
     do
     /* lock/acquire.sql: a claim */
-    :: d_step { phase[me] == ASKING && MAY_CLAIM(me, m) -> claim(me, m) }
+    :: d_step { phase[me] == ASKING && MAY_CLAIM(me, m) && IS_CLAIM -> claim(me, m); PASS }
     /* lock/acquire.sql: a claim without an answer */
-    :: d_step { LOSSES && phase[me] == ASKING && MAY_CLAIM(me, m) ->
+    :: d_step { LOSSES && (phase[me] == ASKING || (LATE && FREE(m))) && MAY_CLAIM(me, m) &&
+                IS_CLAIM ->
         claim(me, m);
-        owe(me, m, REQUEST) }
+        owe(me, m, REQUEST); PASS }
+    /* lock/acquire.sql: the answer comes after all, or the claim is sent again and finds the row of
+     * its request. The lease counts if that is before the decision. */
+    :: d_step { LOSSES && owner[m] == me && MAY_ADOPT(m) && !topped[m] && got[AT(me, m)] == 0 &&
+                (phase[me] == ASKING || (LATE && LASTS(me))) ->
+        got[AT(me, m)] = row_token[m];
+        lasts[AT(me, m)] = (phase[me] == ASKING && live[m]);
+        owed[m] = NOTHING }
     /* lock/acquire.sql: a claim that comes after the decision. If the lease has ended, it goes. */
     :: d_step { LATE && (phase[me] == LIFTING || phase[me] == HOLDING) && MAY_CLAIM(me, m) &&
-                FREE(m) ->
+                FREE(m) && IS_CLAIM ->
         claim(me, m);
         lasts[AT(me, m)] = false;
-        if :: phase[me] == HOLDING && !LASTS(me) -> owe(me, m, REQUEST) :: else fi }
+        if :: phase[me] == HOLDING && !LASTS(me) -> owe(me, m, REQUEST) :: else fi; PASS }
     /* lock/lift.sql */
-    :: d_step { MAY_LIFT(me, m) ->
+    :: d_step { MAY_LIFT(me, m) && IF(LIFTS(me, false, got[AT(me, m)], m), IS_LIFT) ->
         lift_row(me, false, got[AT(me, m)], token[me], m);
         if
         :: HAS(me, token[me], m) && !topped[m] -> got[AT(me, m)] = token[me]
         :: else -> forget_member(me, m)
         fi }
     /* lock/lift.sql: without an answer */
-    :: d_step { LOSSES && MAY_LIFT(me, m) ->
+    :: d_step { LOSSES && MAY_LIFT(me, m) && IF(LIFTS(me, false, got[AT(me, m)], m), IS_LIFT) ->
         lift_row(me, false, got[AT(me, m)], token[me], m);
         forget_member(me, m) }
-    /* lock/retract.sql, lock/release.sql: what is owed */
-    :: d_step { owner[m] == me && owed[m] != NOTHING ->
+    /* lock/lift.sql: after the request has failed, or the release began */
+    :: d_step { late_lift[AT(me, m)] > 0 && IF(LIFTS_LATE(me, m), IS_LATE_LIFT) ->
         if
-        :: owed[m] == GRANT || MAY_UNDO(m) -> remove_row(m)
+        :: LIFTS_LATE(me, m) ->
+            row_token[m] = late_lift[AT(me, m)]; counter[m] = MAX(counter[m], row_token[m]);
+            owed[m] = (owed[m] == OLDER -> GRANT : owed[m]); PASS
+        :: else
+        fi;
+        late_lift[AT(me, m)] = 0 }
+    /* lock/retract.sql, lock/release.sql: what is owed */
+    :: d_step { owner[m] == me && owed[m] != NOTHING &&
+                IF(owed[m] == GRANT || MAY_UNDO(m), IS_REMOVAL) ->
+        if
+        :: owed[m] == GRANT || MAY_UNDO(m) -> remove_row(m); PASS
         :: else -> owed[m] = NOTHING
         fi }
     /* lock/retract.sql: it was sent for an earlier row of the request, and comes late */
     :: d_step { RETRACTS_LATER_ROWS && owner[m] == me && !topped[m] && MAY_UNDO(m) -> remove_row(m) }
-    /* lock/renew.sql */
-    :: d_step { phase[me] == HOLDING && (HAS(me, token[me], m) -> !live[m] || !lasts[AT(me, m)] :
+    /* lock/renew.sql, also before a grant is returned whose lease may have ended */
+    :: d_step { (phase[me] == HOLDING || (RENEWS_FIRST && phase[me] == LIFTING)) &&
+                (HAS(me, token[me], m) -> (!live[m] || !lasts[AT(me, m)] || TRACE) && IS_RENEWAL :
                 lasts[AT(me, m)]) ->
         if
         :: HAS(me, token[me], m) ->
             live[m] = true; renewed[m] = true; lasts[AT(me, m)] = true;
-            if :: HOLDS(me) -> check_holder(me) :: else fi
+            if :: HOLDS(me) -> check_holder(me) :: else fi; PASS
         :: else -> lasts[AT(me, m)] = false
         fi }
+    /* lock/renew.sql: it comes after the release began */
+    :: d_step { LATE && owner[m] == me && owed[m] == GRANT && (!live[m] || !renewed[m] || TRACE) &&
+                IS_RENEWAL ->
+        live[m] = true; renewed[m] = true; PASS }
 
     /* lock/renew.sql: a top-up begins, while the lease lasts */
-    :: d_step { TOPS_UP && me == 1 && HOLDS(me) && top_up[me] == OFF && !HAS(me, token[me], m) &&
-                counter[m] < TOKENS ->
+    :: d_step { TOPS_UP && (me == 1 || TRACE) && HOLDS(me) && top_up[me] == OFF &&
+                !HAS(me, token[me], m) && counter[m] < TOKENS ->
         top_up[me] = READ; top_member[me] = m; top_seen[me] = SEEN(m); top_token[me] = token[me] }
     /* lock/acquire.sql: it claims the member */
-    :: d_step { top_up[me] == READ && top_member[me] == m && counter[m] < TOKENS ->
+    :: d_step { top_up[me] == READ && top_member[me] == m && counter[m] < TOKENS &&
+                IF(MAY_TOP_UP(me, m), IS_TOP_UP) ->
         if
         :: MAY_TOP_UP(me, m) ->
             counter[m]++;
             put_row(me, counter[m], true, m);
             top_up[me] = (MAY_JOIN(me, m) -> TOOK : UNDO);
-            top_seen[me] = 0
+            top_seen[me] = 0; PASS
         :: else -> end_top_up(me)
         fi }
     /* lock/lift.sql: to the token of the grant */
-    :: d_step { top_up[me] == TOOK && top_member[me] == m ->
+    :: d_step { top_up[me] == TOOK && top_member[me] == m &&
+                IF(LIFTS(me, true, row_token[m], m), IS_TOP_UP_LIFT) ->
         lift_row(me, true, row_token[m], top_token[me], m);
         end_top_up(me) }
     /* lock/lift.sql: without an answer */
-    :: d_step { LOSSES && top_up[me] == TOOK && top_member[me] == m ->
+    :: d_step { LOSSES && top_up[me] == TOOK && top_member[me] == m &&
+                IF(LIFTS(me, true, row_token[m], m), IS_TOP_UP_LIFT) ->
         lift_row(me, true, row_token[m], top_token[me], m);
         top_up[me] = UNDO }
     /* lock/retract.sql: the row that it has made */
-    :: d_step { top_up[me] == UNDO && top_member[me] == m ->
-        if :: owner[m] == me && topped[m] && MAY_UNDO(m) -> remove_row(m) :: else fi;
+    :: d_step { top_up[me] == UNDO && top_member[me] == m &&
+                IF(owner[m] == me && topped[m] && MAY_UNDO(m), IS_REMOVAL) ->
+        if :: owner[m] == me && topped[m] && MAY_UNDO(m) -> remove_row(m); PASS :: else fi;
         end_top_up(me) }
     /* It stops. */
     :: d_step { (top_up[me] == READ || top_up[me] == TOOK) && top_member[me] == m ->
@@ -333,6 +415,9 @@ init
 {
     byte i;
     atomic {
+#if TRACE
+        c_code { read_events(); };
+#endif
         for (i : 1 .. CLIENTS) { phase[i] = ASKING; top_up[i] = OFF }
         for (i : 1 .. 3) { owed[i] = NOTHING }
         i = 0;
