@@ -58,6 +58,12 @@ ok "it names the same place" test -e "$root/opt/rl/include/rowlock/versions.h"
 ok "and for uninstall" install_to uninstall PREFIX
 is "nothing is anywhere else" "$(find "$root" -type f -o -type l)" ""
 
+# Without DESTDIR it is for this machine.
+mkdir "$work/bin" && printf '#!/bin/sh\necho "$@" >>%s/asked\n' "$work" >"$work/bin/ldconfig" && chmod +x "$work/bin/ldconfig"
+said=$(PATH=$work/bin:$PATH root='' install_to install-lib prefix "$work/here" 2>&1 >/dev/null)
+is "the loader is told of the library" "$(head -n 1 "$work/asked")" ""
+ok "and the user of a folder where it does not look" grep -q "libraries in $work/here/lib yet" <<<"$said"
+
 ok "a prefix may have spaces and other odd letters" install_to install prefix '/opt/r & l|'
 export PKG_CONFIG_PATH="$root/opt/r & l|/lib/pkgconfig"
 flags=()
