@@ -107,11 +107,6 @@ int rlk_freshen_end(rowlock_lock *lock, int result)
     return result;
 }
 
-static int freshen(rowlock_lock *lock, int64_t patient_until_us)
-{
-    return rlk_freshen_end(lock, rlk_renew(lock, lock->request_us, patient_until_us));
-}
-
 /* Other transactions were changing the lock all the time. More is not known. */
 int rlk_found_races(struct rlk_acquiring *a)
 {
@@ -133,7 +128,8 @@ static void give_back(rowlock_lock *lock)
 static int freshen_all(struct rlk_acquiring *a)
 {
     for (size_t i = 0; i < a->count; i++) {
-        int result = freshen(a->locks[i], a->until_us);
+        rowlock_lock *lock = a->locks[i];
+        int result = rlk_freshen_end(lock, rlk_renew(lock, lock->request_us, a->until_us));
         if (result == ROWLOCK_OK)
             continue;
         a->which = i;

@@ -115,7 +115,7 @@ int rowlock_tx_acquire(rowlock_lock *lock, rowlock_db *tx, const rowlock_acquire
         return result;
     rlk_entry_quit(lock);
     struct rlk_request request = rlk_request_of(lock, &o);
-    struct rlk_grant grant;
+    struct rlk_grant grant = {.outcome = RLK_IN_FLIGHT};
     struct rlk_trying trying = {.request = &request, .grant = &grant};
     struct rlk_ask ask = {.where = RLK_INSIDE};
     lock->db->stats.tries++;

@@ -298,17 +298,12 @@ static void send_again(struct rlk_pooled *conn, struct rlk_parcel *first)
     rlk_unlock(&pool->mutex);
 }
 
-static bool is_answered(const struct rlk_parcel *parcel)
-{
-    return parcel->step && !rlk_is_away(parcel->class);
-}
-
 /* Returns whether the server has answered. */
 static bool send_all(struct rlk_pooled *conn, struct rlk_parcel *first)
 {
     struct rlk_parcel *again = NULL;
     rlk_batch_run(conn, first);
-    bool answered = is_answered(first);
+    bool answered = first->step && !rlk_is_away(first->class);
     while (first) {
         struct rlk_parcel *parcel = first;
         first = parcel->next;

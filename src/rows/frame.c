@@ -4,11 +4,6 @@
 
 #include <unistd.h>
 
-static bool is_end(enum rlk_frame what)
-{
-    return what == RLK_COMMIT || what == RLK_ROLLBACK;
-}
-
 int rlk_frame(rowlock_db *db, enum rlk_frame what)
 {
     struct rlk_ask ask = {.frame = what, .where = what == RLK_BEGIN ? RLK_OUTSIDE : RLK_INSIDE};
@@ -18,7 +13,7 @@ int rlk_frame(rowlock_db *db, enum rlk_frame what)
         result = rlk_ask(db, &ask);
     if (what == RLK_BEGIN)
         rlk_set_tx(db, result == ROWLOCK_OK ? RLK_TX_OURS : RLK_TX_NONE);
-    else if (is_end(what))
+    else if (what == RLK_COMMIT || what == RLK_ROLLBACK)
         rlk_set_tx(db, RLK_TX_NONE);
     if (result == ROWLOCK_EMISUSE && what == RLK_COMMIT) {
         rlk_fail(db, result,

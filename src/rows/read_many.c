@@ -89,11 +89,6 @@ static int ask_for_chunk(struct reading *r)
 
 /* A locking read misses rows that were inserted while it waited, and rows that a policy forbids to
  * lock. So it looks for each missing row alone. */
-static int give_missing(struct reading *r, size_t index)
-{
-    return r->lock == RLK_LOCK_NONE ? give(r, index, NULL) : read_one(r, index);
-}
-
 static int read_chunk(struct reading *r)
 {
     struct batch *b = &r->batch;
@@ -101,7 +96,7 @@ static int read_chunk(struct reading *r)
     size_t at = 0;
     for (size_t i = 0; i < b->n && result == ROWLOCK_OK; i++) {
         if (at == r->page.rows || r->numbers[at] != i + 1) {
-            result = give_missing(r, b->rows[i]);
+            result = r->lock ? read_one(r, b->rows[i]) : give(r, b->rows[i], NULL);
             continue;
         }
         rowlock_row row = rlk_page_row(b->t, &r->page, at++);

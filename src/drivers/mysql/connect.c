@@ -196,6 +196,8 @@ static enum rlk_class check_version(struct conn *c, struct rlk_call *call)
     long number = 0;
     if (mariadb && strncmp(version, disguise, sizeof disguise - 1) == 0)
         version += sizeof disguise - 1;
+    if (strstr(version, "TiDB"))
+        return rlk_refuse(call, RLK_UNSUPPORTED, RLK_OTHER_ENGINE, "TiDB", "MySQL");
     const char *at = version;
     for (int part = 0; part < 3; part++) {
         char *end = NULL;
