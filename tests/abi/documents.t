@@ -136,5 +136,12 @@ astray=$(grep -oE '\]\([^)[:space:]]+\.md(#[^)]*)?\)|\]\(#[^)]*\)' README.md CON
         [[ $link != *#* ]] || heads "${page:-$file}" | grep -qx -- "$heading" || echo "$file: $link"
     done)
 is "each link between documents leads to a heading" "$astray" ""
+# ARCHITECTURE begins with a map.
+unlisted=$(wc -l docs/*.md | awk '$1 > 200 && /\.md$/ { print $2 }' | grep -v ARCHITECTURE | while read -r page; do
+    awk '/^```/ { code = !code } !code && /^## /' "$page" | heads /dev/stdin | while read -r heading; do
+        sed '/^## /q' "$page" | grep -qF "(#$heading)" || echo "$page: $heading"
+    done
+done)
+is "each long page begins with a list of its sections" "$unlisted" ""
 
 done_testing

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Runs what must pass before a release (docs/RELEASING.md), one item after the other, and prints a table.
+#
+# usage: tools/release-check.sh [ITEM]...     only these; without: all
+#   HOURS=1   how long the simulation runs, and then the soak
+# The status is 1 if an item failed. The output of each is in build/release/ITEM.log.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+hours=${HOURS:-1} failed=0 table=()
+items=("$@")
+[ $# -gt 0 ] || items=(fresh lint clang check-asan check-ubsan check-tsan check-valgrind fuzz model
+    simulate-mutants simulate soak check-more check-reproducible check-deb check-abidiff bench)
+mkdir -p build/release
+
+run() {
+    local end=$((SECONDS + hours * 3600)) seed clone
+    case $1 in
+        # As somebody who has only this commit.
+        fresh)
+            clone=$(mktemp -d) && git clone -q . "$clone/rowlock" && make -C "$clone/rowlock" demo check ||
+                return 1
+            rm -rf "$clone"
+            ;;
+        clang) make -k CC=clang all test-programs ;;
+        # A seed after the other, until the time is over. A failure names its seed.
+        simulate)
+            for ((seed = $(date +%s); SECONDS < end; seed++)); do
+                make -s simulate SEED="$seed" GRANTS=20000 || return 1
+            done
+            ;;
+        soak) make soak MINUTES=$((hours * 60)) ;;
+        *) make "$1" ;;
+    esac
+}
+
+for item in "${items[@]}"; do
+    begin=$SECONDS result=passed
+    echo "$item: build/release/$item.log"
+    run "$item" >"build/release/$item.log" 2>&1 </dev/null || result=FAILED failed=1
+    table+=("$(printf '%-20s %-8s %6d s' "$item" "$result" $((SECONDS - begin)))")
+done
+printf '\n%s, %s\n' "$(git describe --always --dirty)" "$(date -u +%F)"
+printf '%s\n' "${table[@]}"
+exit $failed
