@@ -83,7 +83,9 @@ typedef struct rowlock_walk_options {
  *       0        write the row
  *       1        leave it as it is
  *       below 0  stop. This is the result of the walk.
- *     A row that met a conflict is read and given again. All callbacks get the context.
+ *     A row that met a conflict is read and given again. All callbacks get the context. Texts and
+ *     bytes in values are copied after each() has returned. So they must not be in variables of
+ *     each() itself: use your context, or a static buffer, which the next call may fill again.
  *   - The table is of a rowlock_db opened by URL, with rowlock's tables installed.
  *   - Its key columns are integers, texts, bytes or times.
  *   - A checkpoint is of one table (schema and name) and one key. With another table or key it is
