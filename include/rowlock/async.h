@@ -18,8 +18,8 @@
  * inside rowlock_acquire_step(): call that soon when the descriptor is readable, at least once in
  * ttl_ms / 2. Systems other than Linux use a thread there too.
  *
- * Releasing, renewing and verifying block for a round trip. If your loop must not wait for that, let
- * a thread of yours call them: a rowlock_db may be used by one thread after the other.
+ * Releasing, renewing and verifying block for a round trip. If your loop must not wait for that,
+ * let a thread of yours call them: a rowlock_db may be used by one thread after the other.
  *
  * Until you have the result, the rowlock_db belongs to that acquire:
  *   - Calls that need the database return EMISUSE.

@@ -68,8 +68,6 @@ enum rlk_class {
     RLK_REFUSED
 };
 
-#define RLK_OTHER_ENGINE "this is %s, not %s: see Engines in docs/CLUSTERS.md"
-
 /* One call of an operation: its deadline, and what the database said if it failed. A driver copies
  * the native error before it uses the connection again. Deadlines are times of rlk_now_us(). A
  * driver may overrun them by the granularity of its client library, and says so in its file. */

@@ -196,15 +196,13 @@ static enum rlk_class check_version(struct conn *c, struct rlk_call *call)
     long number = 0;
     if (mariadb && strncmp(version, disguise, sizeof disguise - 1) == 0)
         version += sizeof disguise - 1;
-    if (strstr(version, "TiDB"))
-        return rlk_refuse(call, RLK_UNSUPPORTED, RLK_OTHER_ENGINE, "TiDB", "MySQL");
     const char *at = version;
     for (int part = 0; part < 3; part++) {
         char *end = NULL;
         number = number * 100 + strtol(at, &end, 10) % 100;
         at = *end == '.' ? end + 1 : end;
     }
-    if (number >= (mariadb ? OLDEST_MARIADB : OLDEST_MYSQL))
+    if (number >= (mariadb ? OLDEST_MARIADB : OLDEST_MYSQL) && !strstr(version, "TiDB"))
         return RLK_DONE;
     return rlk_refuse(call, RLK_UNSUPPORTED,
                       "the server is %s %.60s; MySQL 8.0.29 or MariaDB 10.6 is needed",

@@ -73,15 +73,6 @@ static int read_hello(void *context, const rowlock_value *cells, size_t count)
     return 1;
 }
 
-/* It speaks the protocol of PostgreSQL. NULL: no other is known. */
-static const char *other_engine(PGconn *conn)
-{
-    const char *version = PQparameterStatus(conn, "server_version");
-    if (PQparameterStatus(conn, "crdb_version"))
-        return "CockroachDB";
-    return version && strstr(version, "-YB-") ? "YugabyteDB" : NULL;
-}
-
 static enum rlk_class greet(struct conn *p, struct rlk_call *call, const struct rlk_target *target,
                             bool to_write, struct rlk_hello *hello)
 {
@@ -90,14 +81,13 @@ static enum rlk_class greet(struct conn *p, struct rlk_call *call, const struct 
                                     rowlock_int(timeout_ms), rowlock_int(timeout_ms / 2 + 1),
                                     rowlock_bool(target && target->session_is_ours)};
     struct greeting greeting = {.hello = hello};
-    const char *other = other_engine(p->conn);
-    if (other)
-        return rlk_refuse(call, RLK_UNSUPPORTED, RLK_OTHER_ENGINE, other, "PostgreSQL");
     snprintf(hello->schema, sizeof hello->schema, "public");
     p->direct = p->standby = false;
     struct rlk_query query = {
         .sql = HELLO, .values = values, .count = 4, .each = read_hello, .context = &greeting};
-    enum rlk_class class = pg_run(p, call, &query);
+    enum rlk_class class = pg_refuse_others(p->conn, call);
+    if (class == RLK_DONE)
+        class = pg_run(p, call, &query);
     if (class != RLK_DONE)
         return class;
     p->direct = !p->adopted && greeting.ours;

@@ -87,6 +87,8 @@ enum rlk_class pg_class_of(const char *sqlstate);
 enum rlk_class pg_fail_connection(struct conn *p, struct rlk_call *call, enum rlk_class class);
 enum rlk_class pg_fail_result(struct conn *p, struct rlk_call *call, const PGresult *result);
 enum rlk_class pg_fail_read_only(struct conn *p, struct rlk_call *call, const char *why);
+/* Other engines speak its protocol too, and do not lock as it does. */
+enum rlk_class pg_refuse_others(PGconn *conn, struct rlk_call *call);
 enum rlk_class pg_class_of_theirs(struct rlk_call *call, enum rlk_class class);
 
 /* send.c: the caller clears *out, also after a failure. On entry *out is NULL or an earlier

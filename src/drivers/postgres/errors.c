@@ -87,6 +87,17 @@ enum rlk_class pg_fail_read_only(struct conn *p, struct rlk_call *call, const ch
     return p->set_read_only ? RLK_READONLY : RLK_STANDBY;
 }
 
+enum rlk_class pg_refuse_others(PGconn *conn, struct rlk_call *call)
+{
+    const char *version = PQparameterStatus(conn, "server_version");
+    bool crdb = PQparameterStatus(conn, "crdb_version"), yb = version && strstr(version, "-YB-");
+    if (!crdb && !yb)
+        return RLK_DONE;
+    return rlk_refuse(call, RLK_UNSUPPORTED,
+                      "this is %s, not PostgreSQL: see Engines in docs/CLUSTERS.md",
+                      crdb ? "CockroachDB" : "YugabyteDB");
+}
+
 /* The detail of these violations names a key. Other details show the whole row, which must not be
  * logged. An error without a SQLSTATE comes from libpq, which could not read the
  * answer. That the connection was lost is no result: see await_result(). */
