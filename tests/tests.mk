@@ -144,18 +144,18 @@ WORLD ?= one keepers pool quorum rows
 .PHONY: simulate simulate-program simulate-mutants simulate-states run-simulate-states
 simulate-program: $(SIMULATE)
 simulate-mutants: $(SIMULATE)
-	@tests/simulate/mutants.sh $< $(TESTS)
+	@tests/simulate/mutants.sh $< '$(TESTS)'
 simulate: $(SIMULATE)
-	$(Q)folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && chmod 711 "$$folder" && \
+	$(Q)folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && trap 'exit 130' INT TERM && chmod 711 "$$folder" && \
 	    for world in $(WORLD); do TMPDIR=$$folder $(if $(SHRINK),tests/simulate/shrink.sh) $< $$world $(SEED) $(GRANTS) || exit 1; done
 # Only clang counts each branch of a line.
 OF_REGIONS := -fprofile-instr-generate -fcoverage-mapping
 simulate-states:
 	@tools/install-deps.sh states
-	@rm -rf build/states && LLVM_PROFILE_FILE=$(CURDIR)/build/states/%p $(MAKE) --no-print-directory \
+	@rm -rf build/states && LLVM_PROFILE_FILE=$(CURDIR)/build/states/%m $(MAKE) --no-print-directory \
 	    run-simulate-states CC=clang CFLAGS='-O1 -g $(OF_REGIONS)' LDFLAGS='$(OF_REGIONS)'
 run-simulate-states: simulate
-	@llvm-profdata merge -o build/states/all build/states/[0-9]* && \
+	@llvm-profdata merge -o build/states/all build/states/*[0-9]* && \
 	    llvm-cov export -instr-profile build/states/all $(SIMULATE) | tools/states.py $(wildcard src/*/*.h src/*/*/*.h)
 
 # A target of fuzz is a test that `make check` runs on its corpus.

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAMES_MOST = 4096, STORY = 60, BROKEN = 64 };
+enum { NAMES_MOST = 4096, STORY = 60, TOKENS = 64 };
 
-char judge_command[200];
+char judge_command[500];
 int64_t judge_grants;
 
 /* ---- the story */
@@ -48,8 +48,8 @@ void tell(int who, const char *what, const char *name, int64_t a, int64_t b)
     const int64_t numbers[] = {line->time, who, a, b};
     add(numbers, sizeof numbers);
     add(line->what, strlen(line->what));
-    if (path && *path)
-        trace = fopen(path, "w");
+    if (path && *path && !(trace = fopen(path, "w")))
+        violation("TRACE=%s cannot be written", path);
     if (trace)
         print(trace, line);
 }
@@ -62,7 +62,7 @@ uint64_t judge_sum(void)
 void violation(const char *format, ...)
 {
     va_list arguments;
-    fflush(stdout);
+    fflush(NULL);
     for (uint64_t i = told > STORY ? told - STORY : 0; i < told; i++)
         print(stderr, &story[i % STORY]);
     fprintf(stderr, "%12.6f  VIOLATION: ", (double)sim_now() / SECOND);
@@ -80,9 +80,11 @@ static struct lock {
     /* The newest token that a holder was told, and that of an exclusive one. */
     int64_t newest, alone;
     struct holding *holdings;
-    /* The last tokens that were broken. */
-    int64_t broken[BROKEN];
-    int breaks;
+    /* The last tokens that were broken, and whose rows a release has removed. */
+    struct tokens {
+        int64_t token[TOKENS];
+        int count;
+    } broken, released;
 } locks[NAMES_MOST];
 /* Tokens were raised to it. */
 static int64_t least;
@@ -121,13 +123,31 @@ static bool is_trusted(const struct holding *h)
     return left_ms > drift_ms;
 }
 
+static bool has_token(const struct tokens *tokens, int64_t token)
+{
+    bool has = false;
+    for (int i = 0; i < TOKENS; i++)
+        has |= tokens->token[i] == token;
+    return has;
+}
+
 bool judge_broke(const struct holding *holding)
 {
-    const struct lock *lock = find(holding->name);
-    bool broken = false;
-    for (int i = 0; i < BROKEN; i++)
-        broken |= lock->broken[i] == holding->token;
-    return broken;
+    return has_token(&find(holding->name)->broken, holding->token);
+}
+
+void judge_removes(const char *name, int64_t token)
+{
+    struct tokens *released = &find(name)->released;
+    released->token[released->count++ % TOKENS] = token;
+}
+
+void judge_released(const struct holding *holding, int64_t rival)
+{
+    if (rival > holding->token && !has_token(&find(holding->name)->released, holding->token))
+        violation("client %d is told that it has released '%s' with token %" PRId64
+                  "; no release has removed that row, and token %" PRId64 " was granted before",
+                  holding->process->number, holding->name, holding->token, rival);
 }
 
 void judge_excuses(void)
@@ -204,8 +224,8 @@ void judge_ends(struct holding *holding)
 
 void judge_breaks(const char *name, int64_t token)
 {
-    struct lock *lock = find(name);
-    lock->broken[lock->breaks++ % BROKEN] = token;
+    struct tokens *broken = &find(name)->broken;
+    broken->token[broken->count++ % TOKENS] = token;
 }
 
 void judge_raises(int64_t token)

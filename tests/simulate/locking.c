@@ -208,7 +208,10 @@ static void release(struct thread *t, struct holding *h)
     for (int i = 0; result < 0 && i < 3; i++) {
         tell(who, "releases", h->name, h->token, 0);
         int64_t began = sim_now(), left_ms = rowlock_lock_remaining_ms(h->lock);
+        int64_t rival = judge_rival(h);
         result = rowlock_release(h->lock);
+        if (result == ROWLOCK_OK && !judge_excused(h))
+            judge_released(h, rival);
         check_holder(t, h, "release", began, left_ms, result);
         tell(who, "has released", h->name, h->token, result);
         expect(t, "release", result, result == ROWLOCK_LOST || !result);

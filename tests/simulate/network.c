@@ -416,6 +416,9 @@ static enum rlk_class carry_out(const struct request *r, struct rlk_call *call)
     call->deadline_us = deadline_us;
     pages_left = -1;
     check_order(r, ahead);
+    if (class == RLK_DONE && removes(r) && r->query->step == RLK_STEP_RELEASE &&
+        r->query->changed && texts.order[RLK_STEP_RELEASE].count > HELD_TOKEN)
+        judge_removes(parameter(r, NAME)->text, parameter(r, HELD_TOKEN)->number);
     if (r->frame == RLK_COMMIT && class == RLK_DONE && s->guards)
         judge_commits(&s->proven);
     s->guards = s->guards && !r->frame;

@@ -123,13 +123,17 @@ void tell(int who, const char *what, const char *name, int64_t a, int64_t b);
 /* What must not be. Prints the last events and the command that repeats them, and exits. */
 void violation(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 /* How the command is called that makes this run again. */
-extern char judge_command[200];
+extern char judge_command[500];
 extern int64_t judge_grants;
 /* Before and after a call that acquires. Returns what the newest token must exceed. */
 int64_t judge_asks(const char *name);
 void judge_granted(struct holding *holding, int64_t above);
 /* The holder is about to give it up, or was told that it is lost. */
 void judge_ends(struct holding *holding);
+/* At a server: a release has removed the row with this token. */
+void judge_removes(const char *name, int64_t token);
+/* The holder is told so by a call before which this rival was told. */
+void judge_released(const struct holding *holding, int64_t rival);
 /* An operator begins to break this grant. */
 void judge_breaks(const char *name, int64_t token);
 bool judge_broke(const struct holding *holding);
@@ -166,7 +170,7 @@ struct client {
     int threads;
 };
 
-/* True: the environment's WITHOUT has this word. */
+/* True: the environment's WITHOUT has this word, which stands between spaces. */
 bool sim_without(const char *name);
 /* What clients may be told without a fault of the library. */
 bool is_outage(int result);

@@ -15,6 +15,7 @@
 #include <inttypes.h>
 #include <rowlock/admin.h>
 #include <rowlock/quorum.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -271,8 +272,41 @@ static void disturb(void *unused)
 
 bool sim_without(const char *name)
 {
-    const char *words = getenv("WITHOUT"), *at = words ? strstr(words, name) : NULL;
-    return at && (at == words || at[-1] == ' ') && (!at[strlen(name)] || at[strlen(name)] == ' ');
+    const char *at = getenv("WITHOUT");
+    for (size_t length = strlen(name); at && *at; at += strspn(at, " ")) {
+        size_t word = strcspn(at, " ");
+        if (word == length && strncmp(at, name, length) == 0)
+            return true;
+        at += word;
+    }
+    return false;
+}
+
+/* A crash, an endless run that somebody ends. */
+static void end_by_signal(int number)
+{
+    signal(number, SIG_DFL);
+    violation("it ends by signal %d", number);
+}
+
+/* The command that makes this run again comes first: a run that is killed must not take it along. */
+static void announce(char **argv)
+{
+    static const int signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGABRT, SIGFPE, SIGINT, SIGTERM};
+    const char *without = getenv("WITHOUT"), *most = getenv("CLIENTS");
+    snprintf(judge_command, sizeof judge_command,
+             "%s%s%s%s%s%smake simulate WORLD=%s SEED=%s GRANTS=%s", without ? "WITHOUT='" : "",
+             without ? without : "", without ? "' " : "", most ? "CLIENTS=" : "", most ? most : "",
+             most ? " " : "", argv[1], argv[2], argv[3]);
+    fprintf(stderr, "%s\n", judge_command);
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
+        signal(signals[i], end_by_signal);
+}
+
+/* False: it is none, or too large. */
+static bool is_number(const char *text)
+{
+    return *text && strspn(text, "0123456789") == strlen(text) && strlen(text) < 19;
 }
 
 static void choose(void)
@@ -366,18 +400,22 @@ static void finish(void)
 int main(int argc, char **argv)
 {
     const char *folder = getenv("TMPDIR");
-    uint64_t seed = argc == 4 ? strtoull(argv[2], NULL, 10) : 0;
-    wanted = argc == 4 ? strtoll(argv[3], NULL, 10) : 0;
+    const char *fewer = getenv("CLIENTS");
+    bool numbers = argc == 4 && is_number(argv[2]) && is_number(argv[3]);
+    wanted = numbers ? strtoll(argv[3], NULL, 10) : 0;
+    numbers = numbers && (!fewer || (is_number(fewer) && atoi(fewer) > 0));
     while (argc == 4 && sim_world < WORLDS && strcmp(argv[1], world_names[sim_world]) != 0)
         sim_world++;
-    if (argc != 4 || sim_world == WORLDS || wanted <= 0) {
-        fputs("usage: simulate one|keepers|pool|quorum|rows SEED GRANTS\n", stderr);
+    if (!numbers || sim_world == WORLDS || wanted <= 0) {
+        fputs("usage: simulate one|keepers|pool|quorum|rows SEED GRANTS (CLIENTS in the "
+              "environment): "
+              "numbers above 0 of at most 18 digits\n",
+              stderr);
         return 64;
     }
     program_invocation_short_name = "simulate";
-    snprintf(judge_command, sizeof judge_command, "make simulate WORLD=%s SEED=%s GRANTS=%s",
-             argv[1], argv[2], argv[3]);
-    sim_seed(seed);
+    announce(argv);
+    sim_seed(strtoull(argv[2], NULL, 10));
     choose();
     struct faults chosen = faults;
     faults = (struct faults){.memory = 0};
