@@ -136,7 +136,7 @@ static int64_t in_order(const int64_t *values, size_t count, size_t place)
     for (size_t i = 0; i < count; i++) {
         size_t before = 0;
         for (size_t j = 0; j < count; j++)
-            before += values[j] < values[i] || (values[j] == values[i] && j < i);
+            before += values[j] < values[i] || (j < i && values[j] == values[i]);
         if (before == place)
             return values[i];
     }
