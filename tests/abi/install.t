@@ -61,7 +61,7 @@ is "nothing is anywhere else" "$(find "$root" -type f -o -type l)" ""
 # Without DESTDIR it is for this machine.
 mkdir "$work/bin" && printf '#!/bin/sh\necho "$@" >>%s/asked\n' "$work" >"$work/bin/ldconfig" && chmod +x "$work/bin/ldconfig"
 said=$(PATH=$work/bin:$PATH root='' install_to install-lib prefix "$work/here" 2>&1 >/dev/null)
-is "the loader is told of the library" "$(head -n 1 "$work/asked")" ""
+is "the loader is told of the library, then asked for it" "$(tr '\n' , <"$work/asked")" ",-p,"
 ok "and the user of a folder where it does not look" grep -q "libraries in $work/here/lib yet" <<<"$said"
 
 ok "a prefix may have spaces and other odd letters" install_to install prefix '/opt/r & l|'

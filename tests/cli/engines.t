@@ -41,7 +41,7 @@ my_greets() {
 refused() {
     python3 -c "$server" "$3" "$4" >"$work/port" &
     until_true test -s "$work/port"
-    errs "$1 is refused" 78 "$1" check --url "$2//u@127.0.0.1:$(cat "$work/port")/x"
+    errs "$1 is refused" 78 "${5:-this is $1, not}" check --url "$2//u@127.0.0.1:$(cat "$work/port")/x"
     kill $! && wait $! 2>/dev/null
     rm -f "$work/port"
 }
@@ -53,6 +53,6 @@ if [[ $drivers = *postgres* ]]; then
     refused YugabyteDB postgresql: "" "$(pg_says server_version 15.2-YB-2.25.0.0-b0)"
 fi
 if [[ $drivers = *mysql* ]]; then
-    refused TiDB mysql: "$(my_greets 8.0.36-TiDB-v7.5.0)" 0700000200000002000000
+    refused TiDB mysql: "$(my_greets 8.0.36-TiDB-v7.5.0)" 0700000200000002000000 "itself is needed"
 fi
 done_testing

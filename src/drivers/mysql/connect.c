@@ -205,7 +205,7 @@ static enum rlk_class check_version(struct conn *c, struct rlk_call *call)
     if (number >= (mariadb ? OLDEST_MARIADB : OLDEST_MYSQL) && !strstr(version, "TiDB"))
         return RLK_DONE;
     return rlk_refuse(call, RLK_UNSUPPORTED,
-                      "the server is %s %.60s; MySQL 8.0.29 or MariaDB 10.6 is needed",
+                      "the server is %s %.60s; MySQL 8.0.29 or MariaDB 10.6 itself is needed",
                       mariadb ? "MariaDB" : "MySQL", version);
 }
 
