@@ -26,8 +26,7 @@ static const struct {
     {"BENCH_SWEEP", &sweep_rows}, /* expired rows in the sweep */
     {"BENCH_HEARTBEAT", &heartbeat_rows}, /* leases that are renewed in one heartbeat */
     {"BENCH_DELAY_US", &delay_us}, /* how much later each way a slow network delivers */
-    {"BENCH_LINE",
-     &longest_line}, /* how many wait in the longest line whose handoffs are measured */
+    {"BENCH_LINE", &longest_line}, /* how many wait in the longest line that is measured */
     {"BENCH_HANDOFF", &handoff_seconds}, /* how long each way to wait is measured in a line */
     {"BENCH_WAITERS", &waiters}, /* how many wait at rest */
     {"BENCH_REST", &rest_seconds}, /* for how many seconds they do */

@@ -20,10 +20,7 @@ fail() {
 server_account() {
     local name
     for name in postgres mysql nobody; do
-        if id -u "$name" >/dev/null 2>&1; then
-            echo "$name"
-            return
-        fi
+        ! id -u "$name" >/dev/null 2>&1 || { echo "$name" && return; }
     done
     fail "no unprivileged account to run a server under"
 }
@@ -32,12 +29,8 @@ server_account() {
 # Call it in a subshell or in the background. SERVER_NETWORK: a process in whose network it runs.
 as_server() {
     local account enter=()
-    if [ -n "${SERVER_NETWORK:-}" ]; then
-        enter=(nsenter --net="/proc/$SERVER_NETWORK/ns/net" --)
-    fi
-    if [ "$(id -u)" != 0 ]; then
-        exec "${enter[@]}" "$@"
-    fi
+    [ -z "${SERVER_NETWORK:-}" ] || enter=(nsenter --net="/proc/$SERVER_NETWORK/ns/net" --)
+    [ "$(id -u)" = 0 ] || exec "${enter[@]}" "$@"
     account=$(server_account)
     exec "${enter[@]}" setpriv --reuid="$account" --regid="$(id -g "$account")" --init-groups -- "$@"
 }
@@ -51,9 +44,7 @@ new_server_dir() {
 }
 
 own_by_server() {
-    if [ "$(id -u)" = 0 ]; then
-        chown "$(server_account):" "$@"
-    fi
+    [ "$(id -u)" != 0 ] || chown "$(server_account):" "$@"
 }
 
 # Prints a free port, below the range that the kernel gives to outgoing connections. In a run of tests
@@ -104,9 +95,8 @@ network_of() {
 server_start() {
     local kind=$1 dir=$2 argv=() try
     mapfile -t argv <"$dir/argv"
-    if [ -n "${SERVER_DEATH_SIGNAL:-}" ]; then
+    [ -z "${SERVER_DEATH_SIGNAL:-}" ] ||
         argv=(setpriv --pdeathsig "$SERVER_DEATH_SIGNAL" -- "${argv[@]}")
-    fi
     # The server outlives the test's folder and pipes, so it must not use them.
     (unset TMPDIR; exec 3>&- 4>&- 5>&-; SERVER_NETWORK=$(network_of "$dir"); as_server setsid "${argv[@]}") >>"$dir/log" 2>&1 </dev/null &
     echo $! >"$dir/pid"
@@ -355,8 +345,6 @@ serve() {
 
 stop_serving() {
     trap '' INT TERM HUP
-    if [ -f "$dir/argv" ]; then
-        "${kind}_stop" "$dir"
-    fi
+    [ ! -f "$dir/argv" ] || "${kind}_stop" "$dir"
     rm -rf "$dir"
 }

@@ -100,6 +100,19 @@ static void grants(void)
     roll_back();
 }
 
+/* A plan that reads a whole table would meet the locked row. */
+static void at_once(void)
+{
+    bool is_mariadb = strstr(mysql_get_server_info(session), "MariaDB");
+    acquire("mn", 'p');
+    numbers(release, "[\"6D\",0,\"70\",1],[\"6E\",0,\"71\",1]", 2);
+    begin("SELECT * FROM rowlock_locks WHERE name = 'd' FOR UPDATE");
+    tap_is_str(numbers("CALL rowlock_grant_at_once('[%s]', 2, @made)", requests("mn", 'p', 1, 0)),
+               is_mariadb ? "1=2 2=2" : "",
+               "MariaDB grants at once beside the locked row of another");
+    roll_back();
+}
+
 static void holders(void)
 {
     static const char both[] = "[\"62\",0,\"72\",2,0],[\"65\",0,\"76\",1,0],[\"65\",0,\"76\",2,0]";
@@ -141,6 +154,7 @@ static int run(const struct raw *raw, const char *of)
     other = raw->open(url);
     raw_run(raw, session, "SET innodb_lock_wait_timeout = 1");
     grants();
+    at_once();
     holders();
     waiters();
     raw_run(raw, session, "DELETE FROM rowlock_locks");

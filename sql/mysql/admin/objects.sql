@@ -15,10 +15,11 @@
 -- - A user sees triggers with the TRIGGER privilege.
 --
 -- `head` is the text before an object's own part, and `ours` is that part. Bodies are compared
--- without white space. Names without our prefix are left out early, and all is compared as latin1:
--- a search for a name in the text is slow, above all in utf8mb4. Our text has no character of
--- another set. `invoker` of a column says whether a later version may have added it. Of parameters
--- only names and modes are compared, since their types change no right.
+-- without white space, and without the marks of comments that MariaDB runs: it removes them. Names
+-- without our prefix are left out early, and all is compared as latin1: a search for a name in the
+-- text is slow, above all in utf8mb4. Our text has no character of another set. `invoker` of a
+-- column says whether a later version may have added it. Of parameters only names and modes are
+-- compared, since their types change no right.
 
 /* rowlock:objects */
 SELECT CONCAT(o.kind, ' `', o.name, '`'),
@@ -50,15 +51,15 @@ SELECT CONCAT(o.kind, ' `', o.name, '`'),
        o.kind = 'column' AND o.invoker
   FROM (SELECT n.kind, n.name, n.holder, n.definer, n.invoker, n.body, n.ours,
                n.invoker AND CONCAT(n.parameters, ' ',
-                                    TRIM(REGEXP_REPLACE(n.body, '[[:space:]]+', ' ')))
+                                    TRIM(REGEXP_REPLACE(n.body, '([[:space:]]|/[*]M!|[*]/)+', ' ')))
                COLLATE latin1_bin
                = CONCAT(REGEXP_REPLACE(REGEXP_REPLACE(
                             SUBSTRING_INDEX(n.ours, ' SQL DATA SQL SECURITY INVOKER', 1),
                             '[)][^)]*$', ''),
                             ' +(VARBINARY|VARCHAR|LONGTEXT|BIGINT|INT)[^,]*|[[:space:]]', ''),
-                        REGEXP_REPLACE(
+                        RTRIM(REGEXP_REPLACE(
                             SUBSTRING_INDEX(n.ours, ' SQL DATA SQL SECURITY INVOKER', -1),
-                            '[[:space:]]+', ' '), ' END') AS same,
+                            '([[:space:]]|/[*]M!|[*]/)+', ' ')), ' END') AS same,
                n.kind = 'procedure' AND MIN(n.definer) OVER (PARTITION BY n.kind)
                                         <> MAX(n.definer) OVER (PARTITION BY n.kind) AS many
           FROM (SELECT f.kind, f.name, f.holder, f.definer, f.invoker,

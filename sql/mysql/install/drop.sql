@@ -12,6 +12,7 @@ DROP PROCEDURE IF EXISTS rowlock_undo_grant;
 DROP PROCEDURE IF EXISTS rowlock_new_counter;
 DROP PROCEDURE IF EXISTS rowlock_make_room;
 DROP PROCEDURE IF EXISTS rowlock_grant_all;
+DROP PROCEDURE IF EXISTS rowlock_grant_at_once;
 DROP PROCEDURE IF EXISTS rowlock_grant_many;
 DROP PROCEDURE IF EXISTS rowlock_grant_usual_many;
 DROP PROCEDURE IF EXISTS rowlock_grant_rest;

@@ -1,16 +1,20 @@
--- See acquire_many.sql. rowlock_grant_usual_many makes the usual grants. rowlock_grant_rest decides
--- all other requests. New counters are made in a transaction of their own. Then the batch begins
--- again.
+-- See acquire_many.sql. Where not all can be granted at once (rowlock_grant_at_once),
+-- rowlock_grant_usual_many makes the usual grants, and rowlock_grant_rest decides all other
+-- requests. New counters are made in a transaction of their own. Then the batch begins again.
 --
 -- It reads the rows before COMMIT. After it a break or a sweep may remove one of them.
 CREATE PROCEDURE IF NOT EXISTS rowlock_grant_many(
     p_requests LONGTEXT CHARACTER SET ascii, p_count INT)
 MODIFIES SQL DATA SQL SECURITY INVOKER
-BEGIN
+requests: BEGIN
     DECLARE v_now BIGINT;
     DECLARE v_made, v_missing INT DEFAULT 0;
     DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
 
+    CALL rowlock_grant_at_once(p_requests, p_count, v_made);
+    IF v_made = p_count THEN
+        LEAVE requests;
+    END IF;
     CALL rowlock_grant_usual_many(p_requests, v_now, v_made);
     IF v_made < p_count THEN
         SELECT COUNT(*) INTO v_missing

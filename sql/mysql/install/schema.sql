@@ -14,6 +14,7 @@
 {rowlock_new_counter}
 {rowlock_make_room}
 {rowlock_grant_all}
+{rowlock_grant_at_once}
 {rowlock_grant_many}
 {rowlock_grant_usual_many}
 {rowlock_grant_rest}
