@@ -256,6 +256,7 @@ void bench_growth(const struct site *site, int64_t most, double seconds);
 /* ---------------------------------------------------------------- report */
 
 /* A table for people on stdout as it comes, and the same figures as JSON when all is done. */
+void report_machine(void);
 void report_database(const char *name, const char *description);
 void report_section(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void report_contest(const char *key, const char *unit, const struct contender *contenders,

@@ -542,11 +542,9 @@ static void bench_site(const struct hand *hand)
 
 static void report_disk(void)
 {
-    report_line(
-        "One fdatasync of 4 KB takes %.0f us here, on %ld processors that clients and servers"
-        " share.\nratio: rowlock's rate over that line's, of rounds taken in turn; 1 is as"
-        " fast, more is faster.\nCPU us: user time of the client for each operation.\n",
-        disk_us(), sysconf(_SC_NPROCESSORS_ONLN));
+    report_machine();
+    report_line("ratio: rowlock's rate over that line's, of rounds taken in turn; 1 is as fast, more"
+                " is faster.\nCPU us: user time of the client for each operation.\n");
 }
 
 static void read_settings(void)

@@ -8,7 +8,7 @@
 #include <math.h>
 
 static json_t *figures; /* an array of objects, each one figure */
-static const char *database;
+static const char *database = "machine";
 
 static json_t *add_figure(const char *key, const char *contender)
 {
@@ -26,9 +26,20 @@ static void add_real(json_t *figure, const char *key, double value)
     json_object_set_new(figure, key, json_real(value));
 }
 
+void report_machine(void)
+{
+    double us = disk_us(), processors = (double)sysconf(_SC_NPROCESSORS_ONLN);
+    report_number("fdatasync_us", "", us);
+    report_number("processors", "", processors);
+    report_line("One fdatasync of 4 KB takes %.0f us here, on %.0f processors that clients and"
+                " servers share.\n",
+                us, processors);
+}
+
 void report_database(const char *name, const char *description)
 {
     database = name;
+    add_figure("server", description);
     printf("\n\n=== %s\n", description);
     fflush(stdout);
 }
@@ -167,7 +178,7 @@ void report_save(const char *path)
 {
     if (!figures)
         figures = json_array();
-    json_t *all = json_pack("{s:o}", "figures", figures);
+    json_t *all = json_pack("{s:s?, s:o}", "commit", getenv("BENCH_COMMIT"), "figures", figures);
     if (!all || json_dump_file(all, path, JSON_INDENT(1) | JSON_REAL_PRECISION(6)) != 0)
         die("cannot write %s", path);
     json_decref(all);

@@ -6,6 +6,7 @@
 #   BENCH=word runs only the parts with that word in their name; this and the other BENCH_ settings: see
 #   main.c
 set -euo pipefail
+export BENCH_COMMIT && BENCH_COMMIT=$(git describe --always --dirty 2>/dev/null || true)
 
 json=${ROWLOCK_TEST_BUILD:?}/bench.json
 program=("$ROWLOCK_TEST_BUILD/tests/bench/main")

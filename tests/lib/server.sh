@@ -102,12 +102,8 @@ server_start() {
     echo $! >"$dir/pid"
     disown $!
     for ((try = 0; try < 3000; try++)); do
-        if "${kind}_answers" "$dir"; then
-            return 0
-        fi
-        if ! running "$(cat "$dir/pid")"; then
-            break
-        fi
+        ! "${kind}_answers" "$dir" || return 0
+        running "$(cat "$dir/pid")" || break
         sleep 0.02
     done
     tail -n 15 "$dir/log" >&2
@@ -258,14 +254,9 @@ postgres_shell() {
 find_mysqld() {
     local candidate
     for candidate in "${MYSQL_BASEDIR:-/none}"/{sbin,bin}/{mariadbd,mysqld}; do
-        if [ -x "$candidate" ]; then
-            MYSQLD=$candidate
-            return
-        fi
+        [ ! -x "$candidate" ] || { MYSQLD=$candidate && return; }
     done
-    if [ -z "${MYSQL_BASEDIR:-}" ]; then
-        MYSQLD=$(command -v mariadbd || command -v mysqld) && return
-    fi
+    [ -n "${MYSQL_BASEDIR:-}" ] || ! MYSQLD=$(command -v mariadbd || command -v mysqld) || return 0
     fail "no MySQL server: install the package mariadb-server-core, or set MYSQL_BASEDIR"
 }
 

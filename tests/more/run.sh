@@ -27,9 +27,7 @@ row() { table+=("$(printf '%-22s %-44s %s' "$1" "$2" "$3")"); }
 
 # fetch NAME ROOT COMMAND…: runs it unless ROOT is there already. COMMAND writes VERSIONS last.
 fetch() {
-    if [ "${REFRESH:-0}" != 1 ] && [ -s "$2/VERSIONS" ]; then
-        return 0
-    fi
+    [ "${REFRESH:-0}" = 1 ] || [ ! -s "$2/VERSIONS" ] || return 0
     echo "fetching $(basename "$2") into $2"
     mkdir -p "$cache"
     "${@:3}" >"$logs/fetch" 2>&1 && [ -s "$2/VERSIONS" ] && return 0

@@ -87,9 +87,7 @@ int main(int argc, char **argv)
     read_settings();
     allow_many_files();
     report_database("peers", "rowlock beside its peers");
-    report_line("One fdatasync of 4 KB takes %.0f us here, on %ld processors that clients and"
-                " servers share.\n",
-                disk_us(), sysconf(_SC_NPROCESSORS_ONLN));
+    report_machine();
     choose();
     const char *word = getenv("BENCH");
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)

@@ -5,6 +5,7 @@
 #   ROWLOCK_TEST_BUILD  the folder of the programs; peers.json is left there as well
 #   PEERS, BENCH, PEERS_CLIENTS, PEERS_SECONDS: see main.c
 set -euo pipefail
+export BENCH_COMMIT && BENCH_COMMIT=$(git describe --always --dirty 2>/dev/null || true)
 
 json=${ROWLOCK_TEST_BUILD:?}/peers.json
 dir=$(mktemp -d "${TMPDIR:-/var/tmp}/rowlock-peers.XXXXXX")
