@@ -543,8 +543,9 @@ static void bench_site(const struct hand *hand)
 static void report_disk(void)
 {
     report_machine();
-    report_line("ratio: rowlock's rate over that line's, of rounds taken in turn; 1 is as fast, more"
-                " is faster.\nCPU us: user time of the client for each operation.\n");
+    report_line(
+        "ratio: rowlock's rate over that line's, of rounds taken in turn; 1 is as fast, more"
+        " is faster.\nCPU us: user time of the client for each operation.\n");
 }
 
 static void read_settings(void)
