@@ -96,7 +96,7 @@ struct client {
     void *session;
     pthread_barrier_t *start;
     double seconds;
-    double ended;
+    double began, ended;
     double cpu_s;
     struct times times;
 };
@@ -112,7 +112,7 @@ static void *run_client(void *argument)
 {
     struct client *client = argument;
     pthread_barrier_wait(client->start);
-    double began = clock_s(), end = began + client->seconds;
+    double began = client->began = clock_s(), end = began + client->seconds;
     double cpu = user_time();
     do {
         client->step(client->session);
@@ -136,18 +136,18 @@ static struct round run_round(void (*step)(void *session), void **sessions, int 
     pthread_barrier_t start;
     pthread_barrier_init(&start, NULL, (unsigned)count + 1);
     for (int i = 0; i < count; i++) {
-        clients[i].step = step;
-        clients[i].session = sessions[i];
-        clients[i].start = &start;
-        clients[i].seconds = seconds;
+        clients[i] = (struct client){
+            .step = step, .session = sessions[i], .start = &start, .seconds = seconds};
         if (pthread_create(&clients[i].thread, NULL, run_client, &clients[i]) != 0)
             die("cannot start a thread");
     }
     pthread_barrier_wait(&start);
-    double began = clock_s(), ended = began, cpu = 0;
+    /* This thread may come back from there after the clients have ended. */
+    double began = INFINITY, ended = 0, cpu = 0;
     int64_t steps = 0;
     for (int i = 0; i < count; i++) {
         pthread_join(clients[i].thread, NULL);
+        began = fmin(began, clients[i].began);
         ended = clients[i].ended > ended ? clients[i].ended : ended;
         steps += clients[i].times.steps;
         cpu += clients[i].cpu_s;

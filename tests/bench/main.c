@@ -14,9 +14,8 @@ enum { STEPS_LOGGED = 50, STEPS_BEFORE = 10, SWEEPS = 5, LOG_ROUNDS = 5 };
 enum { HEARTBEATS = 15, HEARTBEATS_BEFORE = 6, FAR_LINE = 16 };
 
 static double seconds = 1.5, sweep_rows = 100000, heartbeat_rows = 10000, delay_us = 500;
-static double longest_line = 512, waiters = 500;
+static double longest_line = 512, waiters = 500, growth_rows = 1000000;
 static double handoff_seconds = 4, rest_seconds = 60, batch_seconds = 3, hotrow_seconds = 3;
-static double growth_rows = 1000000;
 
 static const struct {
     const char *name;
@@ -350,14 +349,15 @@ static void compare_rates(const struct site *site, const char *kind, int rounds,
         char what[100] = "ratio";
         for (int i = 0; i < rounds; i++)
             ratios[i] = rates[0][i] / rates[c][i];
-        rate = median(rates[c], rounds);
         double ratio = median(ratios, rounds);
+        rate = median(rates[c], rounds);
         report_line("  %-28s  %9.0f rows/s, ratio %.2f (%.2f to %.2f): %s\n", ways[c]->label, rate,
                     ratio, ratios[0], ratios[rounds - 1], ways[c]->legend);
         if (c > 1)
             snprintf(what, sizeof what, "ratio, %s", ways[c]->label);
         report_number(kind, ways[c]->label, rate);
         report_number(kind, what, ratio);
+        report_list("rounds", ratios, rounds);
     }
 }
 
