@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Draws docs/peers.svg from the figures that `make bench-peers` leaves in peers.json, or writes the
-tables of docs/BENCHMARKS.md.
+"""Draws docs/peers.svg from the figures that `make bench-peers` leaves in peers.json, or writes its
+tables. tools/bench-doc.py puts the same tables into docs/BENCHMARKS.md.
 
 usage: tools/plot-peers.py build/peers.json… > docs/peers.svg
        tools/plot-peers.py --tables build/peers.json…
@@ -12,6 +12,7 @@ import json
 import math
 import statistics
 import sys
+import textwrap
 
 sys.dont_write_bytecode = True
 from svg import line, marker, number, text
@@ -27,11 +28,7 @@ STEP = 7
 class Peers:
     """The figures of each peer, in the order in which they were measured."""
 
-    def __init__(self, paths):
-        figures = []
-        for path in paths:
-            with open(path, encoding="utf-8") as file:
-                figures += json.load(file)["figures"]
+    def __init__(self, figures):
         self.promises, self.pairs, self.handoffs, self.rest, self.crash = {}, {}, {}, {}, {}
         for figure in figures:
             name, what = figure["contender"], figure["what"]
@@ -53,14 +50,23 @@ class Peers:
         return {None: "–", 0: "lost", 1: "stands"}[None if stands is None else int(stands)]
 
     def ratio(self, one, clients, other, other_clients):
-        """Median over the rounds if both took turns, else of the medians. None: not measured."""
+        """Of the rounds if both took turns, else of the medians, as text. None: not measured."""
         ours = self.pairs.get(one, {}).get(clients)
         theirs = self.pairs.get(other, {}).get(other_clients)
         if not ours or not theirs:
             return None
-        if clients == other_clients:
-            return statistics.median(a / b for a, b in zip(ours["rounds"], theirs["rounds"]))
-        return ours["per_second"] / theirs["per_second"]
+        if clients != other_clients:
+            return ratio_cell(ours["per_second"] / theirs["per_second"])
+        rounds = [a / b for a, b in zip(ours["rounds"], theirs["rounds"])]
+        return ratio_cell(statistics.median(rounds), min(rounds), max(rounds))
+
+
+def read_figures(paths):
+    figures = []
+    for path in paths:
+        with open(path, encoding="utf-8") as file:
+            figures += json.load(file)["figures"]
+    return figures
 
 
 # ---- the plot
@@ -131,7 +137,8 @@ def draw(peers):
            "<title>rowlock beside its peers: pairs a second, handoffs, promises</title>",
            f'<rect width="{width}" height="{height}" fill="white"/>']
     for i in range(0, len(peers.names), 2):
-        out.append(f'<rect x="0" y="{TOP + i * ROW}" width="{width}" height="{ROW}" fill="#f2f2f2"/>')
+        out.append(f'<rect x="0" y="{TOP + i * ROW}" width="{width}" height="{ROW}" '
+                   'fill="#f2f2f2"/>')
     out += pairs.draw(bottom) + handoffs.draw(bottom)
     for i, words in enumerate(("lease", "token", "waiters", "kill -9")):
         out.append(text(cells + i * CELL + CELL / 2 - 8, TOP - 14, words, 11))
@@ -168,20 +175,36 @@ def short(value):
     return f"{round(value, digits):,.{max(0, digits)}f}"
 
 
+def ratio_cell(median, least=None, most=None):
+    """The brackets hold the least and the most of the rounds, if they are known."""
+    def digits(value):
+        return f"{value:,.{2 if value < 9.995 else 1 if value < 99.95 else 0}f}"
+    if least is None or most is None:
+        return digits(median)
+    return f"{digits(median)} ({digits(least)}–{digits(most)})"
+
+
 def pairs_cell(figure):
     if not figure:
         return "–"
     return f"{short(figure['per_second'])} ({short(figure['least'])}–{short(figure['most'])})"
 
 
-def pairs_table(peers):
-    out = head(["", "lease", "token", "on the disk at the grant", "after kill -9"] +
-               [f"{c} client{'s' if c > 1 else ''}" for c in CLIENTS] + ["p99, 64"])
+def promises_table(peers):
+    out = head(["", "lease", "token", "on the disk at the grant", "after kill -9"])
     for name in peers.names:
-        promise, of = peers.promises[name], peers.pairs.get(name, {})
-        worst = f"{short(of[64]['p99_us'] / 1000)} ms" if 64 in of else "–"
+        promise = peers.promises[name]
         out.append(row([name, promise["lease"], promise["token"], promise["durable"],
-                        peers.stands(name)] + [pairs_cell(of.get(c)) for c in CLIENTS] + [worst]))
+                        peers.stands(name)]))
+    return out
+
+
+def pairs_table(peers):
+    out = head([""] + [f"{c} client{'s' if c > 1 else ''}" for c in CLIENTS] + ["p99, 64"])
+    for name in peers.names:
+        of = peers.pairs.get(name, {})
+        worst = f"{short(of[64]['p99_us'] / 1000)} ms" if 64 in of else "–"
+        out.append(row([name] + [pairs_cell(of.get(c)) for c in CLIENTS] + [worst]))
     return out
 
 
@@ -205,7 +228,8 @@ def waits_table(peers):
         out.append(row([name, peers.promises[name]["order"]] +
                        [handoff_cell(of.get(w)) for w in WAITERS] +
                        [known(of.get(64, {}), "statements"), known(rest, "statements_per_second"),
-                        known(rest, "server_cpu_percent", " %"), f"{rest['connections']:.0f}" if "connections" in rest else "–"]))
+                        known(rest, "server_cpu_percent", " %"),
+                        f"{rest['connections']:.0f}" if "connections" in rest else "–"]))
     return out
 
 
@@ -219,19 +243,21 @@ def ratios(peers):
             (mysql_pool, 1, "rowlock, MariaDB", 1)):
         ratio = peers.ratio(one, clients, other, other_clients)
         if ratio is not None:
-            out.append(f"- {one}, {clients}, over {other}, {other_clients}: {ratio:.2f}")
+            out.append(f"- {one}, {clients}, over {other}, {other_clients}: {ratio}")
     return out
 
 
+def left_out(peers):
+    return textwrap.wrap("Left out: " + "; ".join(peers.absent), 100) if peers.absent else []
+
+
 def tables(peers):
-    out = pairs_table(peers) + [""] + waits_table(peers) + [""] + ratios(peers)
-    if peers.absent:
-        out += ["", "Left out: " + ", ".join(peers.absent)]
-    return "\n".join(out)
+    parts = [promises_table(peers), pairs_table(peers), waits_table(peers), ratios(peers)]
+    return "\n\n".join("\n".join(part) for part in parts + [left_out(peers)] if part)
 
 
 if __name__ == "__main__":
     files = [word for word in sys.argv[1:] if word != "--tables"]
     if not files:
         sys.exit(__doc__.strip())
-    print((draw if files == sys.argv[1:] else tables)(Peers(files)))
+    print((draw if files == sys.argv[1:] else tables)(Peers(read_figures(files))))
