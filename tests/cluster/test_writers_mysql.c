@@ -216,7 +216,7 @@ static void two_guards(void)
 /* A session on node 2. If causal, a read in it waits for what is committed elsewhere, for so long. */
 static void *open_reader(bool causal, int wait_s)
 {
-    OWNED(session) void *session = raw_mysql.open(node[1]);
+    void *session = raw_mysql.open(node[1]);
     if (is_galera()) {
         raw_run(&raw_mysql, session, "SET wsrep_sync_wait = %d", causal);
         raw_run(&raw_mysql, session,
@@ -230,7 +230,7 @@ static void *open_reader(bool causal, int wait_s)
 
 static void reads(const char *want, bool causal, int wait_s, const char *what)
 {
-    void *session = open_reader(causal, wait_s);
+    OWNED(session) void *session = open_reader(causal, wait_s);
     char cents[40] = "an error";
     raw_mysql.ask(session, "SELECT cents FROM cluster_money WHERE id = 2", cents, sizeof cents);
     tap_is_str(cents, want, "%s", what);
