@@ -16,6 +16,8 @@ static const struct {
     {"mysql", "SET GLOBAL sql_mode = 'EMPTY_STRING_IS_NULL,SIMULTANEOUS_ASSIGNMENT'",
      "SET GLOBAL sql_mode = DEFAULT"},
     {"mysql", "SET GLOBAL sql_mode = 'ANSI'", "SET GLOBAL sql_mode = DEFAULT"},
+    {"mysql", "SET GLOBAL completion_type = 'CHAIN'", "SET GLOBAL completion_type = DEFAULT"},
+    {"mysql", "SET GLOBAL group_concat_max_len = 23", "SET GLOBAL group_concat_max_len = DEFAULT"},
     {"mysql", "SET GLOBAL sql_safe_updates = 1", "SET GLOBAL sql_safe_updates = 0"},
 };
 
@@ -26,19 +28,24 @@ static void use(const char *url)
     rowlock_figures figures = ROWLOCK_FIGURES_INIT;
     OWNED(once) rowlock_once *once = NULL;
     OWNED(db) rowlock_db *db = must_open(url);
-    OWNED(lock) rowlock_lock *lock = must_lock(db, "nightly");
+    OWNED(pool) rowlock_pool *pool = NULL;
+    OWNED(db) rowlock_db *pooled = NULL;
     is_result(db, rowlock_install(db), ROWLOCK_OK, "install");
+    /* On its last connection a pool renews and releases as in a batch. */
+    tap_is_int(rowlock_pool_open(url, OPTIONS(pool, .connections = 1), &pool, NULL), 0, "a pool");
+    tap_is_int(rowlock_db_open(NULL, OPTIONS(db, .pool = pool), &pooled, NULL), 0, "a handle");
+    OWNED(lock) rowlock_lock *lock = must_lock(pooled, "nightly");
     is_result(db, rowlock_check(db, NULL, NULL, &worst), ROWLOCK_OK, "check");
     tap_ok(worst < ROWLOCK_BAD, "finds nothing wrong");
     is_result(db, rowlock_upgrade(db, NULL), ROWLOCK_OK, "upgrade");
     is_result(db, rowlock_measure(db, &figures), ROWLOCK_OK, "metrics");
-    is_result(db, try_lock(lock, 60000), ROWLOCK_OK, "acquire");
-    is_result(db, rowlock_renew(lock, 60000), ROWLOCK_OK, "renew");
+    is_result(pooled, try_lock(lock, 60000), ROWLOCK_OK, "acquire");
+    is_result(pooled, rowlock_renew(lock, 60000), ROWLOCK_OK, "renew");
     is_result(db, rowlock_once_claim(db, "key", NULL, &once), ROWLOCK_OK, "claim a key");
     is_result(db, rowlock_once_abandon(once), ROWLOCK_OK, "give it back");
     is_result(db, rowlock_once_forget(db, "key"), ROWLOCK_NONE, "it is gone");
     is_result(db, rowlock_once_sweep(db, 0, 0, NULL), ROWLOCK_OK, "sweep keys");
-    is_result(db, rowlock_release(lock), ROWLOCK_OK, "release");
+    is_result(pooled, rowlock_release(lock), ROWLOCK_OK, "release");
     is_result(db, rowlock_sweep(db, NULL, NULL), ROWLOCK_OK, "sweep");
 }
 

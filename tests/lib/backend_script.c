@@ -2,6 +2,7 @@
  *
  * A scripted database and clock; see backend_script.h. It judges nothing. */
 #include "backend_script.h"
+#include "core/link.h"
 
 #include <inttypes.h>
 #include <sys/eventfd.h>
@@ -51,11 +52,6 @@ static const char *home = "postgres";
 /* Names of the operations that are not steps. */
 static const char *const other_names[] = {"open",   "adopt",    "close", "install", "begin",
                                           "commit", "rollback", "save",  "keep",    "undo"};
-
-static const char *op_name(enum script_op op)
-{
-    return op < OP_OPEN ? rlk_steps[op].name : other_names[op - OP_OPEN];
-}
 
 static void enter(void)
 {
@@ -222,7 +218,8 @@ static void note_call(enum script_op op)
         return;
     state.count[op]++;
     state.total++;
-    snprintf(state.calls + used, sizeof state.calls - used, "%s%s", used ? " " : "", op_name(op));
+    snprintf(state.calls + used, sizeof state.calls - used, "%s%s", used ? " " : "",
+             op < OP_OPEN ? rlk_steps[op].name : other_names[op - OP_OPEN]);
 }
 
 /* Changes the tables before the answer, so that a hook sees the change. */
@@ -248,11 +245,6 @@ static void carry_out(enum script_op op, const struct script_answer *answer, int
 static bool is_inside(const struct connection *c)
 {
     return c->in_tx || (c->adopted && script.inside);
-}
-
-static bool is_gone(enum rlk_class class)
-{
-    return class == RLK_UNSENT || class == RLK_UNCERTAIN;
 }
 
 static void set_in_tx(struct connection *c, bool in_tx)
@@ -288,7 +280,7 @@ static struct script_answer take_for(struct connection *c, enum script_op op, st
     call->tx_over = answer.tx_over;
     if (answer.class != RLK_DONE && answer.text)
         rlk_diag_set(call, answer.native, answer.sqlstate, answer.text);
-    if (is_gone(answer.class))
+    if (rlk_is_gone(answer.class))
         set_in_tx(c, false);
     return answer;
 }

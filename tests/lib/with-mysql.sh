@@ -12,11 +12,8 @@ set -euo pipefail
 . "$(dirname "$0")/server.sh"
 
 options=(--innodb-flush-log-at-trx-commit=1 --innodb-doublewrite=0)
-if [ "${1:-}" = --durable ]; then
-    options=(--innodb-flush-log-at-trx-commit=1 --max-connections=1100)
-    scratch_on_disk
-    shift
-fi
+[ "${1:-}" != --durable ] ||
+    { options=(--innodb-flush-log-at-trx-commit=1 --max-connections=1100) && scratch_on_disk && shift; }
 [ $# -gt 0 ] || fail "which command?"
 [ -z "${ROWLOCK_TEST_MYSQL_URL:-}" ] || exec "$@"
 

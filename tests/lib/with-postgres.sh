@@ -11,11 +11,8 @@ set -euo pipefail
 . "$(dirname "$0")/server.sh"
 
 options=(-c fsync=off)
-if [ "${1:-}" = --durable ]; then
-    options=(-c fsync=on -c max_connections=1100)
-    scratch_on_disk
-    shift
-fi
+[ "${1:-}" != --durable ] ||
+    { options=(-c fsync=on -c max_connections=1100) && scratch_on_disk && shift; }
 [ $# -gt 0 ] || fail "which command?"
 [ -z "${ROWLOCK_TEST_POSTGRES_URL:-}" ] || exec "$@"
 

@@ -3,6 +3,7 @@
  * Transactions of core's own, and savepoints inside of others: what each failure of each frame leaves
  * behind. Attempts that are run again are in test_retry.c. */
 #include "backend_script.h"
+#include "core/link.h"
 #include "rows/rows.h"
 
 static rowlock_db *db;
@@ -55,16 +56,6 @@ static const struct frame {
     {RLK_UNDO, OP_UNDO, "undo"},
 };
 
-static bool ends(enum rlk_frame what)
-{
-    return what == RLK_COMMIT || what == RLK_ROLLBACK;
-}
-
-static bool is_lost(enum rlk_class class)
-{
-    return class == RLK_UNSENT || class == RLK_UNCERTAIN;
-}
-
 /* What most frames mean. BEGIN is sent again where that can help; a COMMIT may have been carried out. */
 static const struct {
     enum rlk_class class;
@@ -97,9 +88,10 @@ static void test_frame(const struct frame *f, size_t nth)
     tap_is_int(rlk_frame(db, f->what), meaning(f->what, nth), "%s: class %d", f->name, (int)class);
     if (f->what != RLK_BEGIN)
         tap_is_str(script_calls(), f->name, "it is sent once");
-    bool begun = f->what == RLK_BEGIN ? class == RLK_DONE : !ends(f->what);
+    bool ends = f->what == RLK_COMMIT || f->what == RLK_ROLLBACK;
+    bool begun = f->what == RLK_BEGIN ? class == RLK_DONE : !ends;
     tap_is_int(db->tx, begun, begun ? "the transaction is known" : "there is none any more");
-    if (f->what != RLK_BEGIN && is_lost(class))
+    if (f->what != RLK_BEGIN && rlk_is_gone(class))
         tap_ok(!rlk_is_up(db), "the connection is known to be gone");
     script_always(f->op, ANSWER(.class = RLK_DONE));
     rlk_frame(db, RLK_ROLLBACK);
@@ -109,14 +101,9 @@ static void test_frame(const struct frame *f, size_t nth)
 
 /* ---- statements inside */
 
-static int update_one(void)
-{
-    return update_row(table, 1, rowlock_null(), 7);
-}
-
 static void changes(int want, const char *calls, const char *what)
 {
-    tap_is_int(update_one(), want, "%s", what);
+    tap_is_int(update_row(table, 1, rowlock_null(), 7), want, "%s", what);
     tap_is_str(script_calls(), calls, "in these steps");
 }
 
@@ -132,7 +119,7 @@ static void test_nothing_resent(enum rlk_class class, int result)
     script_next(OP_ROW_UPDATE, FAILS(class));
     changes(result, "row_update", "one that fails is not sent again");
     tap_is_int(db->tx, 1, "the function that began must end");
-    if (is_lost(class)) {
+    if (rlk_is_gone(class)) {
         changes(ROWLOCK_ECONN, "", "the next one is not sent elsewhere, but not at all");
         tap_is_int(db->error.transaction_over, 1, "the transaction is over");
         tap_is_int(rlk_frame(db, RLK_COMMIT), ROWLOCK_ECONN, "nor is its commit");

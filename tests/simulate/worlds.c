@@ -407,9 +407,8 @@ int main(int argc, char **argv)
     while (argc == 4 && sim_world < WORLDS && strcmp(argv[1], world_names[sim_world]) != 0)
         sim_world++;
     if (!numbers || sim_world == WORLDS || wanted <= 0) {
-        fputs("usage: simulate one|keepers|pool|quorum|rows SEED GRANTS (CLIENTS in the "
-              "environment): "
-              "numbers above 0 of at most 18 digits\n",
+        fputs("usage: simulate one|keepers|pool|quorum|rows SEED GRANTS\n"
+              "These and CLIENTS are numbers above 0 of at most 18 digits.\n",
               stderr);
         return 64;
     }

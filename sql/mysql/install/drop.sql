@@ -17,6 +17,7 @@ DROP PROCEDURE IF EXISTS rowlock_grant_many;
 DROP PROCEDURE IF EXISTS rowlock_grant_usual_many;
 DROP PROCEDURE IF EXISTS rowlock_grant_rest;
 DROP PROCEDURE IF EXISTS rowlock_new_counters;
+DROP PROCEDURE IF EXISTS rowlock_release_at_once;
 DROP PROCEDURE IF EXISTS rowlock_release_many;
 DROP PROCEDURE IF EXISTS rowlock_renew_many;
 DROP PROCEDURE IF EXISTS rowlock_enqueue_many;

@@ -1,4 +1,4 @@
--- See acquire_many.sql. Where not all can be granted at once (rowlock_grant_at_once),
+-- See acquire_many.sql. Where not all can be granted at once (rowlock_grant_at_once, on MariaDB),
 -- rowlock_grant_usual_many makes the usual grants, and rowlock_grant_rest decides all other
 -- requests. New counters are made in a transaction of their own. Then the batch begins again.
 --
@@ -11,10 +11,10 @@ requests: BEGIN
     DECLARE v_made, v_missing INT DEFAULT 0;
     DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
 
-    CALL rowlock_grant_at_once(p_requests, p_count, v_made);
+    /*M! CALL rowlock_grant_at_once(p_requests, p_count, v_made);
     IF v_made = p_count THEN
         LEAVE requests;
-    END IF;
+    END IF; */
     CALL rowlock_grant_usual_many(p_requests, v_now, v_made);
     IF v_made < p_count THEN
         SELECT COUNT(*) INTO v_missing

@@ -1,41 +1,24 @@
--- See release_many.sql. It locks the rows that it can have, deletes those, and answers before
--- COMMIT. See rowlock_renew_all for the form of the statements.
+-- See release_many.sql. Where not all can be released at once (rowlock_release_at_once, on
+-- MariaDB), it locks the rows that it can have, deletes those, and answers before COMMIT. See
+-- rowlock_renew_all for the form of the statements.
 --
--- v_mine: the numbers of the locked rows. MariaDB cuts such a text at group_concat_max_len, which
--- is a million by default.
---
--- MariaDB first tries without SKIP LOCKED, in half the time: with a timeout of 0 the DELETE fails
--- if a row is locked. It releases all, or goes back and releases none.
+-- v_mine: the numbers of the locked rows. MariaDB cuts such a text at group_concat_max_len. A cut
+-- number is that of another row. Then nothing is released.
 CREATE PROCEDURE IF NOT EXISTS rowlock_release_many(
     p_grants LONGTEXT CHARACTER SET ascii, p_count INT)
 MODIFIES SQL DATA SQL SECURITY INVOKER
 releases: BEGIN
-    DECLARE v_count INT;
+    DECLARE v_count, v_length INT;
     DECLARE v_mine LONGTEXT CHARACTER SET ascii;
     DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
 
+    /*M! CALL rowlock_release_at_once(p_grants, p_count, v_count);
+    IF v_count = p_count THEN
+        LEAVE releases;
+    END IF; */
     SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
     START TRANSACTION;
-    /*M! BEGIN
-        DECLARE EXIT HANDLER FOR 1205 BEGIN END;
-        SET STATEMENT innodb_lock_wait_timeout = 0 FOR
-        DELETE l
-          FROM JSON_TABLE(p_grants, '$[*]' COLUMNS (
-                   name VARCHAR(510) PATH '$[0]', slot BIGINT PATH '$[1]',
-                   owner VARCHAR(510) PATH '$[2]', token BIGINT PATH '$[3]')) w
-          STRAIGHT_JOIN rowlock_locks l FORCE INDEX (PRIMARY)
-             ON l.name = UNHEX(w.name) AND l.slot = w.slot AND l.owner = UNHEX(w.owner)
-                AND l.token = w.token;
-        IF ROW_COUNT() = p_count THEN
-            SELECT j.n, 1 FROM JSON_TABLE(p_grants, '$[*]' COLUMNS (n FOR ORDINALITY)) j;
-            COMMIT;
-            LEAVE releases;
-        END IF;
-    END;
-    ROLLBACK;
-    SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
-    START TRANSACTION; */
-    SELECT COUNT(*), JSON_ARRAYAGG(m.n) INTO v_count, v_mine
+    SELECT COUNT(*), JSON_ARRAYAGG(m.n), SUM(CHAR_LENGTH(m.n) + 1) INTO v_count, v_mine, v_length
       FROM (SELECT w.n
               FROM (SELECT j.n, UNHEX(j.name) AS name, j.slot, UNHEX(j.owner) AS owner, j.token
                       FROM JSON_TABLE(p_grants, '$[*]' COLUMNS (
@@ -46,6 +29,9 @@ releases: BEGIN
                  ON l.name = w.name AND l.slot = w.slot AND l.owner = w.owner AND l.token = w.token
              LIMIT 1000000 FOR UPDATE SKIP LOCKED) m;
     SET v_mine = REPLACE(TRIM(LEADING '[' FROM TRIM(TRAILING ']' FROM v_mine)), ' ', '');
+    IF CHAR_LENGTH(v_mine) + 1 <> v_length THEN
+        SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'group_concat_max_len is too low';
+    END IF;
     DELETE l
       FROM (SELECT UNHEX(j.name) AS name, j.slot
               FROM JSON_TABLE(p_grants, '$[*]' COLUMNS (

@@ -19,6 +19,7 @@
 {rowlock_grant_usual_many}
 {rowlock_grant_rest}
 {rowlock_new_counters}
+{rowlock_release_at_once}
 {rowlock_release_many}
 {rowlock_renew_many}
 {rowlock_places}

@@ -254,7 +254,7 @@ static enum rlk_class end_session(struct conn *c, struct rlk_call *call, const c
 /* Settings of our own connection. An option file may have asked for another character set. The
  * server ends a wait for a lock before we stop waiting, so that the connection survives. A value
  * that does not fit becomes an error. The server does not store another value instead. Modes that
- * change what a text or an UPDATE means give way to that. */
+ * change what a text or an UPDATE means give way to that. Lists of numbers must not be cut. */
 static enum rlk_class set_up_session(struct conn *c, struct rlk_call *call,
                                      const struct rlk_target *target)
 {
@@ -262,11 +262,11 @@ static enum rlk_class set_up_session(struct conn *c, struct rlk_call *call,
     char sql[500];
 #define STRICT "'STRICT_TRANS_TABLES'"
     snprintf(sql, sizeof sql,
-             "SET autocommit = 1, innodb_lock_wait_timeout = %u, lock_wait_timeout = %u,"
-             " sql_safe_updates = 0, sql_mode = CONCAT_WS(',', NULLIF("
-             "REPLACE(REPLACE(REPLACE(@@sql_mode, 'ORACLE', " STRICT "),"
-             " 'EMPTY_STRING_IS_NULL', " STRICT "), 'SIMULTANEOUS_ASSIGNMENT', " STRICT "), ''),"
-             " " STRICT "), NAMES utf8mb4",
+             "SET autocommit = 1, completion_type = 0, group_concat_max_len = 1048576,"
+             " innodb_lock_wait_timeout = %u, lock_wait_timeout = %u, sql_safe_updates = 0, NAMES"
+             " utf8mb4, sql_mode = CONCAT_WS(',', NULLIF(REPLACE(REPLACE(REPLACE(@@sql_mode,"
+             " 'ORACLE', " STRICT "), 'EMPTY_STRING_IS_NULL', " STRICT
+             "), 'SIMULTANEOUS_ASSIGNMENT', " STRICT "), ''), " STRICT ")",
              wait, wait);
 #undef STRICT
     return my_command(c, call, sql);
