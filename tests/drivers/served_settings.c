@@ -12,13 +12,13 @@ static const struct {
      "ALTER ROLE ALL RESET standard_conforming_strings"},
     {"postgres", "ALTER ROLE ALL SET quote_all_identifiers = on",
      "ALTER ROLE ALL RESET quote_all_identifiers"},
-    {"mysql", "SET GLOBAL sql_mode = 'ORACLE'", "SET GLOBAL sql_mode = DEFAULT"},
-    {"mysql", "SET GLOBAL sql_mode = 'EMPTY_STRING_IS_NULL,SIMULTANEOUS_ASSIGNMENT'",
+    {"mysql", "SET GLOBAL sql_mode = 'ORACLE,EMPTY_STRING_IS_NULL,SIMULTANEOUS_ASSIGNMENT'",
      "SET GLOBAL sql_mode = DEFAULT"},
     {"mysql", "SET GLOBAL sql_mode = 'ANSI'", "SET GLOBAL sql_mode = DEFAULT"},
     {"mysql", "SET GLOBAL completion_type = 'CHAIN'", "SET GLOBAL completion_type = DEFAULT"},
     {"mysql", "SET GLOBAL group_concat_max_len = 23", "SET GLOBAL group_concat_max_len = DEFAULT"},
     {"mysql", "SET GLOBAL sql_safe_updates = 1", "SET GLOBAL sql_safe_updates = 0"},
+    {"mysql", "ALTER DATABASE CHARACTER SET utf16", "ALTER DATABASE CHARACTER SET utf8mb4"},
 };
 
 /* On tables that were there before, and on new ones. */
@@ -51,13 +51,14 @@ static void use(const char *url)
 
 static int run(const struct raw *raw, const char *url)
 {
-    OWNED(text) char *fresh = url_with(url, "rowlock_prefix=fresh_");
-    char why[300];
+    char why[300], prefix[40];
     must_install(url);
     for (size_t i = 0; i < COUNT(settings); i++) {
         OWNED(session) void *session = raw->open(url);
         bool ours = strcmp(settings[i].raw, raw->name) == 0;
         if (ours && raw->run(session, settings[i].set, why, sizeof why)) {
+            snprintf(prefix, sizeof prefix, "rowlock_prefix=fresh%zu_", i);
+            OWNED(text) char *fresh = url_with(url, prefix);
             tap_note("%s", settings[i].set);
             use(url);
             use(fresh);

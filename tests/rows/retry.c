@@ -392,11 +392,9 @@ static void adopted(const struct contract *c)
     raw_run(c->raw, s.session, "COMMIT");
     rows_are(&s, "1 2 70 1", "which goes on");
     trial.tries = 0;
-    is_result(s.db, run_trial(&trial, end_it, NULL), ROWLOCK_EMISUSE,
-              "an attempt that ends the transaction by itself");
+    is_result(s.db, run_trial(&trial, end_it, NULL), ROWLOCK_EMISUSE, "an attempt that ends it");
     report_is(&trial, 1, 0);
-    tap_ok(strstr(why(s.db), "has ended it, and its changes may remain"), "is told so: %s",
-           why(s.db));
+    tap_ok(strstr(why(s.db), "has ended it, and its changes may remain"), "is told so");
     rows_are(&s, "2 3 77 1", "and that it may be done");
 }
 

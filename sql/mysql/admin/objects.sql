@@ -2,17 +2,20 @@
 --
 -- {text} the text of the schema step, as the library would run it
 -- columns:
--- - the object
+-- - the object. One row, that of the first procedure, tells that others are missing.
 -- - what is wrong with it, and what to do
 -- - whether an upgrade mends it. NULL: it is only a warning, since this user may not see enough to
 --   tell.
--- - level. Above 0: tables of a later version may have it.
+-- - level. Below 0: tables of an earlier version may have it. Above 0: tables of a later version
+--   may have it.
 -- No row: all is as it should be, or nothing is there.
 --
 -- A plain read of the catalogue. It reads none of our tables and calls none of our routines.
 -- - A user sees the bodies of other users' procedures with SHOW_ROUTINE (MySQL) or with SELECT on
 --   mysql.proc (MariaDB).
 -- - A user sees triggers with the TRIGGER privilege.
+-- - A user does not see a procedure that it may not call. So missing ones are counted only where
+--   this user has made all the others.
 --
 -- `head` is the text before an object's own part, and `ours` is that part. Bodies are compared
 -- without white space, and without the marks of comments that MariaDB runs: it removes them. Names
@@ -22,8 +25,10 @@
 -- compared, since their types change no right.
 
 /* rowlock:objects */
-SELECT CONCAT(o.kind, ' `', o.name, '`'),
-       CASE WHEN o.kind = 'procedure' AND o.same IS NULL
+SELECT IF(o.same AND o.missing, 'procedures', CONCAT(o.kind, ' `', o.name, '`')),
+       CASE WHEN o.same AND o.missing
+            THEN CONCAT(o.missing, ' are missing: run `rowlock upgrade`')
+            WHEN o.kind = 'procedure' AND o.same IS NULL
             THEN CONCAT('this user may not see the body that ', o.definer,
                         ' has given it; to compare it with rowlock''s, check '
                         'as that account, or grant SHOW_ROUTINE (MariaDB: SELECT on mysql.proc)')
@@ -46,10 +51,16 @@ SELECT CONCAT(o.kind, ' `', o.name, '`'),
                         ', and should be a table of InnoDB: rename it, or choose another database '
                         'or prefix')
        END,
-       CASE WHEN o.kind <> 'procedure' THEN 0 WHEN o.same IS NULL THEN NULL
+       CASE WHEN o.same AND o.missing THEN 1 WHEN o.kind <> 'procedure' THEN 0
+            WHEN o.same IS NULL THEN NULL
             ELSE NOT o.same AND o.definer = CURRENT_USER() END,
-       o.kind = 'column' AND o.invoker
-  FROM (SELECT n.kind, n.name, n.holder, n.definer, n.invoker, n.body, n.ours,
+       IF(o.same AND o.missing, -1, o.kind = 'column' AND o.invoker)
+  FROM (SELECT CASE WHEN n.kind = 'procedure' AND n.name = MIN(n.name) OVER (PARTITION BY n.kind)
+                         AND MIN(n.definer = CURRENT_USER()) OVER (PARTITION BY n.kind)
+                    THEN CHAR_LENGTH(REPLACE(n.text, 'PROCEDURE IF NOT', '+PROCEDURE IF NOT'))
+                         - CHAR_LENGTH(n.text) - COUNT(*) OVER (PARTITION BY n.kind)
+                    ELSE 0 END AS missing,
+               n.kind, n.name, n.holder, n.definer, n.invoker, n.body, n.ours,
                n.invoker AND CONCAT(n.parameters, ' ',
                                     TRIM(REGEXP_REPLACE(n.body, '([[:space:]]|/[*]M!|[*]/)+', ' ')))
                COLLATE latin1_bin
@@ -129,7 +140,7 @@ SELECT CONCAT(o.kind, ' `', o.name, '`'),
                            AND LOCATE(SUBSTRING_INDEX(SUBSTRING_INDEX('rowlock_', '`', -2), '`', 1),
                                       c.table_name) = 1) f
                     ON LOCATE(f.head, g.text COLLATE latin1_swedish_ci) > 0) n) o
- WHERE CASE o.kind WHEN 'procedure' THEN o.same IS NULL OR NOT o.same
+ WHERE CASE o.kind WHEN 'procedure' THEN o.missing OR o.same IS NULL OR NOT o.same
        OR (o.many AND o.definer <> CURRENT_USER())
                    WHEN 'column' THEN o.body = '' OR LOCATE(o.body,
                                                             o.ours COLLATE latin1_swedish_ci) = 0

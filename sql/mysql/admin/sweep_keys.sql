@@ -16,7 +16,7 @@ DELETE l FROM (
       FROM (SELECT UNHEX(j.name) AS name, j.slot, j.token
               FROM JSON_TABLE(CONVERT({pack} USING utf8mb4), '$[*]' COLUMNS (
                        slot BIGINT PATH '$[0]', token BIGINT PATH '$[1]',
-                       name VARCHAR(510) PATH '$[2]')) j) w
+                       name VARBINARY(510) PATH '$[2]')) j) w
       STRAIGHT_JOIN rowlock_locks l FORCE INDEX (PRIMARY)
          ON l.name = w.name AND l.slot = w.slot AND l.token = w.token
         AND l.expires <= {clock} - {older}

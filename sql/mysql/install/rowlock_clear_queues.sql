@@ -8,14 +8,14 @@ BEGIN
 
     SELECT COUNT(*) INTO v_over
       FROM (SELECT DISTINCT UNHEX(j.name) AS name
-              FROM JSON_TABLE(p_requests, '$[*]' COLUMNS (name VARCHAR(510) PATH '$[0]')) j) mine
+              FROM JSON_TABLE(p_requests, '$[*]' COLUMNS (name VARBINARY(510) PATH '$[0]')) j) mine
       STRAIGHT_JOIN rowlock_waiters q ON q.name = mine.name AND q.expires <= p_now;
     IF v_over > 0 THEN
         DELETE w
           FROM (SELECT q.name, q.ticket, q.request
                   FROM (SELECT DISTINCT UNHEX(j.name) AS name
                           FROM JSON_TABLE(p_requests, '$[*]' COLUMNS (
-                                   name VARCHAR(510) PATH '$[0]')) j) mine
+                                   name VARBINARY(510) PATH '$[0]')) j) mine
                   STRAIGHT_JOIN rowlock_waiters q FORCE INDEX (PRIMARY)
                      ON q.name = mine.name AND q.expires <= p_now
                  LIMIT 1000000 FOR UPDATE SKIP LOCKED) o

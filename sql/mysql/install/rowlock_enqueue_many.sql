@@ -19,7 +19,7 @@ BEGIN
         SELECT q.name, q.ticket, q.request, w.lease
           FROM (SELECT UNHEX(j.name) AS name, j.request, j.ticket, j.lease
                   FROM JSON_TABLE(p_requests, '$[*]' COLUMNS (
-                           name VARCHAR(510) PATH '$[0]', request BIGINT PATH '$[3]',
+                           name VARBINARY(510) PATH '$[0]', request BIGINT PATH '$[3]',
                            ticket BIGINT PATH '$[9]', lease BIGINT PATH '$[12]')) j
                  WHERE j.ticket <> 0) w
           STRAIGHT_JOIN rowlock_waiters q FORCE INDEX (PRIMARY)
@@ -38,10 +38,10 @@ BEGIN
                    UNHEX(j.host) AS host, j.pid, UNHEX(j.program) AS program,
                    UNHEX(j.note) AS note, j.ticket, j.lease
               FROM JSON_TABLE(p_requests, '$[*]' COLUMNS (
-                       n FOR ORDINALITY, name VARCHAR(510) PATH '$[0]', permits INT PATH '$[1]',
-                       owner VARCHAR(510) PATH '$[2]', request BIGINT PATH '$[3]',
-                       host VARCHAR(510) PATH '$[5]', pid BIGINT PATH '$[6]',
-                       program VARCHAR(510) PATH '$[7]', note VARCHAR(510) PATH '$[8]',
+                       n FOR ORDINALITY, name VARBINARY(510) PATH '$[0]', permits INT PATH '$[1]',
+                       owner VARBINARY(510) PATH '$[2]', request BIGINT PATH '$[3]',
+                       host VARBINARY(510) PATH '$[5]', pid BIGINT PATH '$[6]',
+                       program VARBINARY(510) PATH '$[7]', note VARBINARY(510) PATH '$[8]',
                        ticket BIGINT PATH '$[9]', lease BIGINT PATH '$[12]')) j) w
      WHERE CASE w.ticket
            WHEN 0 THEN NOT EXISTS (SELECT 1 FROM rowlock_waiters q

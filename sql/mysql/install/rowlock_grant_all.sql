@@ -41,7 +41,7 @@ acquire: BEGIN
     END WHILE;
     SELECT c.n, l.token, l.expires - l.ttl
       FROM JSON_TABLE(p_requests, '$[*]' COLUMNS (
-               n FOR ORDINALITY, name VARCHAR(510) PATH '$[0]', owner VARCHAR(510) PATH '$[1]',
+               n FOR ORDINALITY, name VARBINARY(510) PATH '$[0]', owner VARBINARY(510) PATH '$[1]',
                request BIGINT PATH '$[2]')) c
       JOIN rowlock_locks l ON l.name = UNHEX(c.name) AND l.owner = UNHEX(c.owner)
           AND l.request = c.request

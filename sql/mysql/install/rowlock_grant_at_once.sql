@@ -21,7 +21,7 @@ BEGIN
         START TRANSACTION;
         SET STATEMENT innodb_lock_wait_timeout = 0 FOR
         UPDATE JSON_TABLE(p_requests, '$[*]' COLUMNS (
-                   name VARCHAR(510) PATH '$[0]', permits INT PATH '$[1]')) w
+                   name VARBINARY(510) PATH '$[0]', permits INT PATH '$[1]')) w
           STRAIGHT_JOIN rowlock_tokens t FORCE INDEX (PRIMARY)
              ON t.name = UNHEX(w.name) AND t.permits = 0
            SET t.token = t.token + 1, t.granted = v_now
@@ -37,14 +37,14 @@ BEGIN
             SELECT t.name, 0, 0, UNHEX(j.owner), t.token, j.request, v_now, v_now + j.ttl, j.ttl,
                    UNHEX(j.host), j.pid, UNHEX(j.program), UNHEX(j.note)
               FROM JSON_TABLE(p_requests, '$[*]' COLUMNS (
-                       name VARCHAR(510) PATH '$[0]', owner VARCHAR(510) PATH '$[2]',
+                       name VARBINARY(510) PATH '$[0]', owner VARBINARY(510) PATH '$[2]',
                        request BIGINT PATH '$[3]', ttl BIGINT PATH '$[4]',
-                       host VARCHAR(510) PATH '$[5]', pid BIGINT PATH '$[6]',
-                       program VARCHAR(510) PATH '$[7]', note VARCHAR(510) PATH '$[8]')) j
+                       host VARBINARY(510) PATH '$[5]', pid BIGINT PATH '$[6]',
+                       program VARBINARY(510) PATH '$[7]', note VARBINARY(510) PATH '$[8]')) j
               STRAIGHT_JOIN rowlock_tokens t FORCE INDEX (PRIMARY) ON t.name = UNHEX(j.name);
             SELECT w.n, t.token, NULL, NULL, 0, v_now
               FROM JSON_TABLE(p_requests, '$[*]' COLUMNS (
-                       n FOR ORDINALITY, name VARCHAR(510) PATH '$[0]')) w
+                       n FOR ORDINALITY, name VARBINARY(510) PATH '$[0]')) w
               STRAIGHT_JOIN rowlock_tokens t FORCE INDEX (PRIMARY) ON t.name = UNHEX(w.name);
             COMMIT;
         ELSE

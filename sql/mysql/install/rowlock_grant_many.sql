@@ -18,7 +18,7 @@ requests: BEGIN
     CALL rowlock_grant_usual_many(p_requests, v_now, v_made);
     IF v_made < p_count THEN
         SELECT COUNT(*) INTO v_missing
-          FROM JSON_TABLE(p_requests, '$[*]' COLUMNS (name VARCHAR(510) PATH '$[0]')) w
+          FROM JSON_TABLE(p_requests, '$[*]' COLUMNS (name VARBINARY(510) PATH '$[0]')) w
           LEFT JOIN rowlock_tokens t ON t.name = UNHEX(w.name) WHERE t.name IS NULL;
         IF v_missing > 0 THEN
             ROLLBACK;
@@ -31,7 +31,7 @@ requests: BEGIN
     ELSE
         SELECT w.n, l.token, NULL, NULL, 0, v_now
           FROM JSON_TABLE(p_requests, '$[*]' COLUMNS (
-                   n FOR ORDINALITY, name VARCHAR(510) PATH '$[0]', request BIGINT PATH '$[3]')) w
+                   n FOR ORDINALITY, name VARBINARY(510) PATH '$[0]', request BIGINT PATH '$[3]')) w
           STRAIGHT_JOIN rowlock_locks l FORCE INDEX (PRIMARY)
              ON l.name = UNHEX(w.name) AND l.slot = 0 AND l.request = w.request;
     END IF;

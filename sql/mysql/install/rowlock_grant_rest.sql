@@ -16,10 +16,10 @@ BEGIN
         SELECT w.n, UNHEX(w.name), w.permits, UNHEX(w.owner), w.request, w.ttl, UNHEX(w.host),
                w.pid, UNHEX(w.program), UNHEX(w.note), w.ticket, w.unfair
           FROM JSON_TABLE(p_requests, '$[*]' COLUMNS (
-                   n FOR ORDINALITY, name VARCHAR(510) PATH '$[0]', permits INT PATH '$[1]',
-                   owner VARCHAR(510) PATH '$[2]', request BIGINT PATH '$[3]',
-                   ttl BIGINT PATH '$[4]', host VARCHAR(510) PATH '$[5]', pid BIGINT PATH '$[6]',
-                   program VARCHAR(510) PATH '$[7]', note VARCHAR(510) PATH '$[8]',
+                   n FOR ORDINALITY, name VARBINARY(510) PATH '$[0]', permits INT PATH '$[1]',
+                   owner VARBINARY(510) PATH '$[2]', request BIGINT PATH '$[3]',
+                   ttl BIGINT PATH '$[4]', host VARBINARY(510) PATH '$[5]', pid BIGINT PATH '$[6]',
+                   program VARBINARY(510) PATH '$[7]', note VARBINARY(510) PATH '$[8]',
                    ticket BIGINT PATH '$[9]', unfair INT PATH '$[10]')) w
           LEFT JOIN rowlock_locks l ON l.name = UNHEX(w.name) AND l.slot = 0
                AND l.request = w.request AND l.acquired = p_now
@@ -44,8 +44,8 @@ BEGIN
            l.name, l.slot, l.permits, l.owner, l.token, l.acquired, l.expires, l.ttl, l.renewals,
            l.host, l.pid, l.program, l.note
       FROM JSON_TABLE(CONCAT('[', SUBSTR(v_found, 2), ']'), '$[*]' COLUMNS (
-               n INT PATH '$[0]', name VARCHAR(510) PATH '$[1]', permits INT PATH '$[2]',
-               owner VARCHAR(510) PATH '$[3]', request BIGINT PATH '$[4]',
+               n INT PATH '$[0]', name VARBINARY(510) PATH '$[1]', permits INT PATH '$[2]',
+               owner VARBINARY(510) PATH '$[3]', request BIGINT PATH '$[4]',
                token BIGINT PATH '$[5]', behind INT PATH '$[6]', now BIGINT PATH '$[7]',
                others INT PATH '$[8]', slot BIGINT PATH '$[9]')) f
       LEFT JOIN rowlock_locks l ON l.name = UNHEX(f.name) AND l.slot = f.slot
@@ -57,7 +57,7 @@ BEGIN
     SELECT w.n, l.token, NULL, NULL, 0, p_now, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
            NULL, NULL, NULL, NULL
       FROM JSON_TABLE(p_requests, '$[*]' COLUMNS (
-               n FOR ORDINALITY, name VARCHAR(510) PATH '$[0]', request BIGINT PATH '$[3]')) w
+               n FOR ORDINALITY, name VARBINARY(510) PATH '$[0]', request BIGINT PATH '$[3]')) w
       STRAIGHT_JOIN rowlock_locks l ON l.name = UNHEX(w.name) AND l.slot = 0
            AND l.request = w.request
      WHERE NOT FIND_IN_SET(w.n, v_rest);

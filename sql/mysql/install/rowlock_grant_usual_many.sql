@@ -23,11 +23,11 @@ BEGIN
                            UNHEX(j.host) AS host, j.pid, UNHEX(j.program) AS program,
                            UNHEX(j.note) AS note
                       FROM JSON_TABLE(p_requests, '$[*]' COLUMNS (
-                               name VARCHAR(510) PATH '$[0]', permits INT PATH '$[1]',
-                               owner VARCHAR(510) PATH '$[2]', request BIGINT PATH '$[3]',
-                               ttl BIGINT PATH '$[4]', host VARCHAR(510) PATH '$[5]',
-                               pid BIGINT PATH '$[6]', program VARCHAR(510) PATH '$[7]',
-                               note VARCHAR(510) PATH '$[8]')) j
+                               name VARBINARY(510) PATH '$[0]', permits INT PATH '$[1]',
+                               owner VARBINARY(510) PATH '$[2]', request BIGINT PATH '$[3]',
+                               ttl BIGINT PATH '$[4]', host VARBINARY(510) PATH '$[5]',
+                               pid BIGINT PATH '$[6]', program VARBINARY(510) PATH '$[7]',
+                               note VARBINARY(510) PATH '$[8]')) j
                      WHERE j.permits = 0) w
               STRAIGHT_JOIN rowlock_tokens t FORCE INDEX (PRIMARY)
                  ON t.name = w.name AND t.permits = 0
@@ -39,7 +39,7 @@ BEGIN
         SELECT l.name, l.token
           FROM (SELECT UNHEX(j.name) AS name, j.request
                   FROM JSON_TABLE(p_requests, '$[*]' COLUMNS (
-                           name VARCHAR(510) PATH '$[0]', request BIGINT PATH '$[3]')) j) w
+                           name VARBINARY(510) PATH '$[0]', request BIGINT PATH '$[3]')) j) w
           STRAIGHT_JOIN rowlock_locks l FORCE INDEX (PRIMARY)
              ON l.name = w.name AND l.slot = 0 AND l.request = w.request AND l.acquired = p_now
          LIMIT 1000000 FOR UPDATE SKIP LOCKED) made

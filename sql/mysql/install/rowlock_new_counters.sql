@@ -13,7 +13,7 @@ BEGIN
       FROM (SELECT token_floor FROM rowlock_meta WHERE id = 1 LIMIT 1 LOCK IN SHARE MODE) m
       STRAIGHT_JOIN (
            SELECT UNHEX(j.name) AS name
-             FROM JSON_TABLE(p_requests, '$[*]' COLUMNS (name VARCHAR(510) PATH '$[0]')) j) w
+             FROM JSON_TABLE(p_requests, '$[*]' COLUMNS (name VARBINARY(510) PATH '$[0]')) j) w
      WHERE NOT EXISTS (SELECT 1 FROM rowlock_tokens t WHERE t.name = w.name)
     ON DUPLICATE KEY UPDATE granted = rowlock_tokens.granted;
     COMMIT;

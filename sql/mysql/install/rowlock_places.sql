@@ -17,7 +17,7 @@ BEGIN
                                  ORDER BY q.ticket DESC LIMIT 1)) AS has
               FROM (SELECT j.n, UNHEX(j.name) AS name, j.request, j.ticket, j.lease
                       FROM JSON_TABLE(p_requests, '$[*]' COLUMNS (
-                               n FOR ORDINALITY, name VARCHAR(510) PATH '$[0]',
+                               n FOR ORDINALITY, name VARBINARY(510) PATH '$[0]',
                                request BIGINT PATH '$[3]', ticket BIGINT PATH '$[9]',
                                lease BIGINT PATH '$[12]')) j LIMIT 1000000) v LIMIT 1000000) w
       LEFT JOIN rowlock_waiters q ON q.name = w.name AND q.ticket = w.has AND q.request = w.request
@@ -32,7 +32,7 @@ BEGIN
                             ORDER BY q.ticket LIMIT 256, 1) AS far
                      FROM (SELECT DISTINCT UNHEX(j.name) AS name
                              FROM JSON_TABLE(p_requests, '$[*]' COLUMNS (
-                                      name VARCHAR(510) PATH '$[0]')) j) v LIMIT 1000000) d
+                                      name VARBINARY(510) PATH '$[0]')) j) v LIMIT 1000000) d
              STRAIGHT_JOIN rowlock_waiters q FORCE INDEX (PRIMARY)
                 ON q.name = d.name AND (d.far IS NULL OR q.ticket < d.far)) t
         ON t.name = q.name AND t.ticket = q.ticket AND t.request = q.request;

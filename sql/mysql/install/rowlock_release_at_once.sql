@@ -14,8 +14,8 @@ BEGIN
         SET STATEMENT innodb_lock_wait_timeout = 0 FOR
         DELETE l
           FROM JSON_TABLE(p_grants, '$[*]' COLUMNS (
-                   name VARCHAR(510) PATH '$[0]', slot BIGINT PATH '$[1]',
-                   owner VARCHAR(510) PATH '$[2]', token BIGINT PATH '$[3]')) w
+                   name VARBINARY(510) PATH '$[0]', slot BIGINT PATH '$[1]',
+                   owner VARBINARY(510) PATH '$[2]', token BIGINT PATH '$[3]')) w
           STRAIGHT_JOIN rowlock_locks l FORCE INDEX (PRIMARY)
              ON l.name = UNHEX(w.name) AND l.slot = w.slot AND l.owner = UNHEX(w.owner)
                 AND l.token = w.token;

@@ -22,8 +22,8 @@ releases: BEGIN
       FROM (SELECT w.n
               FROM (SELECT j.n, UNHEX(j.name) AS name, j.slot, UNHEX(j.owner) AS owner, j.token
                       FROM JSON_TABLE(p_grants, '$[*]' COLUMNS (
-                               n FOR ORDINALITY, name VARCHAR(510) PATH '$[0]',
-                               slot BIGINT PATH '$[1]', owner VARCHAR(510) PATH '$[2]',
+                               n FOR ORDINALITY, name VARBINARY(510) PATH '$[0]',
+                               slot BIGINT PATH '$[1]', owner VARBINARY(510) PATH '$[2]',
                                token BIGINT PATH '$[3]')) j) w
               STRAIGHT_JOIN rowlock_locks l FORCE INDEX (PRIMARY)
                  ON l.name = w.name AND l.slot = w.slot AND l.owner = w.owner AND l.token = w.token
@@ -35,7 +35,7 @@ releases: BEGIN
     DELETE l
       FROM (SELECT UNHEX(j.name) AS name, j.slot
               FROM JSON_TABLE(p_grants, '$[*]' COLUMNS (
-                       n FOR ORDINALITY, name VARCHAR(510) PATH '$[0]',
+                       n FOR ORDINALITY, name VARBINARY(510) PATH '$[0]',
                        slot BIGINT PATH '$[1]')) j
              WHERE v_count = p_count OR FIND_IN_SET(j.n, v_mine)) w
       STRAIGHT_JOIN rowlock_locks l FORCE INDEX (PRIMARY) ON l.name = w.name AND l.slot = w.slot;
@@ -44,8 +44,8 @@ releases: BEGIN
     ELSE
         SELECT IF(FIND_IN_SET(w.n, v_mine), w.n, -w.n), 1
           FROM JSON_TABLE(p_grants, '$[*]' COLUMNS (
-                   n FOR ORDINALITY, name VARCHAR(510) PATH '$[0]', slot BIGINT PATH '$[1]',
-                   owner VARCHAR(510) PATH '$[2]', token BIGINT PATH '$[3]')) w
+                   n FOR ORDINALITY, name VARBINARY(510) PATH '$[0]', slot BIGINT PATH '$[1]',
+                   owner VARBINARY(510) PATH '$[2]', token BIGINT PATH '$[3]')) w
           LEFT JOIN rowlock_locks l ON l.name = UNHEX(w.name) AND l.slot = w.slot
                AND l.owner = UNHEX(w.owner) AND l.token = w.token
          WHERE FIND_IN_SET(w.n, v_mine) OR l.name IS NOT NULL;

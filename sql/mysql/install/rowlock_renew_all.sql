@@ -14,8 +14,8 @@ BEGIN
           FROM (SELECT UNHEX(j.name) AS name, j.slot, UNHEX(j.owner) AS owner, j.token, j.ttl
                   FROM JSON_TABLE(p_leases, '$[*]' COLUMNS (
                            slot BIGINT PATH '$[0]', token BIGINT PATH '$[1]',
-                           ttl BIGINT PATH '$[2]', name VARCHAR(510) PATH '$[3]',
-                           owner VARCHAR(510) PATH '$[4]')) j) w
+                           ttl BIGINT PATH '$[2]', name VARBINARY(510) PATH '$[3]',
+                           owner VARBINARY(510) PATH '$[4]')) j) w
           STRAIGHT_JOIN rowlock_locks l FORCE INDEX (PRIMARY)
              ON l.name = w.name AND l.slot = w.slot AND l.owner = w.owner AND l.token = w.token
          LIMIT 1000000 FOR UPDATE SKIP LOCKED) mine
@@ -30,8 +30,8 @@ BEGIN
         SELECT w.n, v_now
           FROM JSON_TABLE(p_leases, '$[*]' COLUMNS (
                    n FOR ORDINALITY, slot BIGINT PATH '$[0]', token BIGINT PATH '$[1]',
-                   ttl BIGINT PATH '$[2]', name VARCHAR(510) PATH '$[3]',
-                   owner VARCHAR(510) PATH '$[4]')) w
+                   ttl BIGINT PATH '$[2]', name VARBINARY(510) PATH '$[3]',
+                   owner VARBINARY(510) PATH '$[4]')) w
           STRAIGHT_JOIN rowlock_locks l FORCE INDEX (PRIMARY) ON l.name = UNHEX(w.name)
               AND l.slot = w.slot
                AND l.owner = UNHEX(w.owner) AND l.token = w.token

@@ -12,8 +12,8 @@ BEGIN
         SELECT l.name, l.slot, IF(w.ttl > 0, w.ttl, l.ttl) AS ttl
           FROM (SELECT UNHEX(j.name) AS name, j.slot, UNHEX(j.owner) AS owner, j.token, j.ttl
                   FROM JSON_TABLE(p_leases, '$[*]' COLUMNS (
-                           name VARCHAR(510) PATH '$[0]', slot BIGINT PATH '$[1]',
-                           owner VARCHAR(510) PATH '$[2]', token BIGINT PATH '$[3]',
+                           name VARBINARY(510) PATH '$[0]', slot BIGINT PATH '$[1]',
+                           owner VARBINARY(510) PATH '$[2]', token BIGINT PATH '$[3]',
                            ttl BIGINT PATH '$[4]')) j) w
           STRAIGHT_JOIN rowlock_locks l FORCE INDEX (PRIMARY)
              ON l.name = w.name AND l.slot = w.slot AND l.owner = w.owner AND l.token = w.token
@@ -24,8 +24,8 @@ BEGIN
            l.ttl = mine.ttl, l.renewals = l.renewals + 1;
     SELECT IF(l.expires - l.ttl >= v_now, w.n, -w.n), l.expires, l.lapsed, v_now
       FROM JSON_TABLE(p_leases, '$[*]' COLUMNS (
-               n FOR ORDINALITY, name VARCHAR(510) PATH '$[0]', slot BIGINT PATH '$[1]',
-               owner VARCHAR(510) PATH '$[2]', token BIGINT PATH '$[3]')) w
+               n FOR ORDINALITY, name VARBINARY(510) PATH '$[0]', slot BIGINT PATH '$[1]',
+               owner VARBINARY(510) PATH '$[2]', token BIGINT PATH '$[3]')) w
       STRAIGHT_JOIN rowlock_locks l FORCE INDEX (PRIMARY)
          ON l.name = UNHEX(w.name) AND l.slot = w.slot AND l.owner = UNHEX(w.owner)
              AND l.token = w.token;

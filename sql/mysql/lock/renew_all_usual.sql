@@ -11,8 +11,8 @@
 SET STATEMENT innodb_lock_wait_timeout = 0 FOR
 UPDATE JSON_TABLE({pack}, '$[*]' COLUMNS (
            slot BIGINT PATH '$[0]', token BIGINT PATH '$[1]', ttl BIGINT PATH '$[2]',
-           name VARCHAR(510) CHARACTER SET ascii PATH '$[3]',
-           owner VARCHAR(510) CHARACTER SET ascii PATH '$[4]')) w
+           name VARBINARY(510) PATH '$[3]',
+           owner VARBINARY(510) PATH '$[4]')) w
   STRAIGHT_JOIN rowlock_locks l FORCE INDEX (PRIMARY)
      ON l.name = UNHEX(w.name) AND l.slot = w.slot AND l.owner = UNHEX(w.owner)
         AND l.token = w.token

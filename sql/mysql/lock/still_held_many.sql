@@ -7,7 +7,7 @@
 /* rowlock:still_held_many */
 SELECT w.n, l.expires, l.ttl, l.renewals, {clock}
   FROM JSON_TABLE(CONVERT({pack} USING utf8mb4), '$[*]' COLUMNS (
-           n FOR ORDINALITY, name VARCHAR(510) PATH '$[0]', slot BIGINT PATH '$[1]',
+           n FOR ORDINALITY, name VARBINARY(510) PATH '$[0]', slot BIGINT PATH '$[1]',
            token BIGINT PATH '$[2]')) w
   STRAIGHT_JOIN rowlock_locks l FORCE INDEX (PRIMARY)
      ON l.name = UNHEX(w.name) AND l.slot = w.slot AND l.token = w.token
