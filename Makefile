@@ -397,13 +397,13 @@ run-bench: all $(BENCH_PROGRAMS)
 	$(call measured) tests/bench/run.sh
 
 # PEERS='redis etcd' takes only those. CLIENTS: how many at once. SECONDS: how long a turn is.
-CLIENTS ?= 1 8 64
+CLIENTS ?= 1 8 64 256
 SECONDS ?= 1
 ## bench-peers: rowlock beside Redis, etcd, ZooKeeper, memcached and the databases' own locks
 bench-peers:
 	$(call run,all peers)
-run-bench-peers: all $(PEERS_PROGRAM)
-	$(call measured,PEERS='$(PEERS)' PEERS_CLIENTS='$(CLIENTS)' PEERS_SECONDS='$(SECONDS)') \
+run-bench-peers: all python $(PEERS_PROGRAM)
+	$(call measured,PYTHON=$(PYTHON) PEERS='$(PEERS)' PEERS_CLIENTS='$(CLIENTS)' PEERS_SECONDS='$(SECONDS)') \
 	    tests/peers/with-peers.sh tests/peers/run.sh
 
 MINUTES ?= 10

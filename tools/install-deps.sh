@@ -34,7 +34,7 @@ valgrind_needs=(valgrind=valgrind libc6-dbg)
 fuzz_needs=(clang=clang libclang-rt-14-dev)
 states_needs=(make=make gcc=gcc clang=clang libclang-rt-14-dev llvm-cov=llvm libsqlite3-dev)
 peers_needs=(redis-server=redis-server libhiredis-dev etcd=etcd-server zookeeper libzookeeper-mt-dev
-    memcached=memcached libmemcached-dev libcurl4-openssl-dev)
+    memcached=memcached libmemcached-dev libcurl4-openssl-dev python3-redis)
 model_needs=("${sqlite_needs[@]}" spin=spin)
 check_reproducible_needs=(faketime=faketime locales)
 deb_needs=(build-essential debhelper libjansson-dev libmariadb-dev libncurses-dev libpq-dev libsqlite3-dev pkgconf)

@@ -39,6 +39,7 @@ struct contender {
     void (*close)(void *session);
     void (*begin)(void *session); /* once, before the first step; may be NULL */
     void (*step)(void *session);
+    const char *server_dir; /* NULL: its server's processor time is not of interest */
 };
 
 /* Ends the program unless the result is OK. */
@@ -189,6 +190,8 @@ void bench_rest(const struct site *site, int count, double seconds);
 
 enum { REST_STATEMENTS, SERVER_CPU, CLIENT_CPU, CONNECTIONS, REST_COLUMNS };
 extern const struct column rest_columns[];
+/* Of the server whose process number is in that folder. NAN: it is not one of this machine. */
+double server_cpu_s(const char *dir);
 void measure_rest(const struct waiter *way, const struct observer *observer, int count,
                   double settle_s, double seconds, double *out);
 
@@ -205,8 +208,8 @@ struct outcome {
     double ratio, low, high;
     /* How long a step takes. */
     double median_us, p99_us;
-    /* User time of the client for each step. */
-    double cpu_us;
+    /* User time of the client for each step, and the server's processor time. NAN: unknown. */
+    double cpu_us, server_us;
 };
 
 /* Each contender runs for seconds in all, with so many clients, in so many rounds. prefix begins

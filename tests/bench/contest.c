@@ -126,7 +126,7 @@ static void *run_client(void *argument)
 
 struct round {
     double rate;
-    double cpu_s;
+    double cpu_s, server_s;
 };
 
 static struct round run_round(void (*step)(void *session), void **sessions, int count,
@@ -155,7 +155,7 @@ static struct round run_round(void (*step)(void *session), void **sessions, int 
     }
     pthread_barrier_destroy(&start);
     free(clients);
-    return (struct round){(double)steps / (ended - began), cpu};
+    return (struct round){(double)steps / (ended - began), cpu, 0};
 }
 
 /* ---- all of them */
@@ -177,11 +177,12 @@ static void open_sessions(const struct contender *contender, int clients, const 
 static void judge(const struct round *rounds, const struct round *first, int count,
                   const struct times *times, struct outcome *out)
 {
-    double rates[ROUNDS], ratios[ROUNDS], cpu_s = 0;
+    double rates[ROUNDS], ratios[ROUNDS], cpu_s = 0, server_s = 0;
     for (int r = 0; r < count; r++) {
         rates[r] = out->rates[r] = rounds[r].rate;
         ratios[r] = first[r].rate / rounds[r].rate;
         cpu_s += rounds[r].cpu_s;
+        server_s += rounds[r].server_s;
     }
     out->rounds = count;
     out->rate = median(rates, count);
@@ -191,6 +192,7 @@ static void judge(const struct round *rounds, const struct round *first, int cou
     out->low = ratios[0];
     out->high = ratios[count - 1];
     out->cpu_us = cpu_s * 1e6 / (double)times->steps;
+    out->server_us = server_s * 1e6 / (double)times->steps;
     out->median_us = part_us(times, 0.5);
     out->p99_us = part_us(times, 0.99);
 }
@@ -207,9 +209,12 @@ void contest(const struct contender *contenders, int count, int clients, int rou
     for (int c = 0; c < count; c++)
         open_sessions(&contenders[c], clients, prefix, shared, sessions[c]);
     for (int r = 0; r < round_count; r++)
-        for (int c = 0; c < count; c++)
+        for (int c = 0; c < count; c++) {
+            double before_s = server_cpu_s(contenders[c].server_dir);
             rounds[c][r] = run_round(contenders[c].step, sessions[c], clients,
                                      seconds / round_count, &times[c]);
+            rounds[c][r].server_s = server_cpu_s(contenders[c].server_dir) - before_s;
+        }
     for (int c = 0; c < count; c++)
         for (int i = 0; i < clients; i++)
             contenders[c].close(sessions[c][i]);

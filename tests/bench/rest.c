@@ -66,8 +66,8 @@ static long server_pid(const char *dir)
     return pid;
 }
 
-/* The server is a process, with children or without. NAN if it is not one of this machine. */
-static double server_cpu_s(const char *dir)
+/* The server is a process, with children or without. */
+double server_cpu_s(const char *dir)
 {
     long server = server_pid(dir);
     DIR *all = server ? opendir("/proc") : NULL;

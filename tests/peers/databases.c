@@ -98,6 +98,12 @@ bool peer_find(struct peer *peer)
     return peer->server && find_server(peer);
 }
 
+const char *peer_dir(const struct peer *peer)
+{
+    const char *env = peer->place.hand ? peer->place.hand->server_dir_env : NULL;
+    return peer->place.hand ? (env ? getenv(env) : NULL) : peer->dir;
+}
+
 static int64_t statements(void *session)
 {
     const struct peer *peer = session;

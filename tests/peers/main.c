@@ -5,12 +5,12 @@
  * usage: main [JSON-FILE]      normally by `make bench-peers`
  *   PEERS          only peers with one of these words in their id (all)
  *   BENCH          only the parts with this word in their name: pairs handoff rest crash (all)
- *   PEERS_CLIENTS  numbers of clients (1 8 64)
+ *   PEERS_CLIENTS  numbers of clients (1 8 64 256)
  *   PEERS_SECONDS  how long a turn is (1)
  */
 #include "peers.h"
 
-struct run run = {.turn_s = 1, .clients = {1, 8, 64}, .client_counts = 3};
+struct run run = {.turn_s = 1, .clients = {1, 8, 64, 256}, .client_counts = 4};
 
 /* ---- which peers */
 

@@ -48,7 +48,8 @@ static void pair(void *session)
 
 static const struct column pair_columns[] = {
     {"pairs/s", "per_second", 0},  {"least", "least", 0},   {"most", "most", 0},
-    {"median us", "median_us", 0}, {"99% us", "p99_us", 0}, {"ratio", "ratio", 2},
+    {"median us", "median_us", 0}, {"99% us", "p99_us", 0}, {"server us", "server_us", 1},
+    {"ratio", "ratio", 2},
 };
 enum { PAIR_COLUMNS = sizeof pair_columns / sizeof *pair_columns };
 
@@ -64,14 +65,15 @@ static void compete(int clients)
                                            .place = &run.peers[i]->place,
                                            .open = open_pairs,
                                            .close = close_pairs,
-                                           .step = pair};
+                                           .step = pair,
+                                           .server_dir = peer_dir(run.peers[i])};
     contest(contenders, run.count, clients, ROUNDS_OF_PAIRS, run.turn_s * ROUNDS_OF_PAIRS, "pairs",
             false, outcomes);
     report_columns(pair_columns, PAIR_COLUMNS);
     for (int i = 0; i < run.count; i++) {
         const struct outcome *o = &outcomes[i];
-        const double values[] = {o->rate,      o->rate_low, o->rate_high,
-                                 o->median_us, o->p99_us,   i > 0 ? o->ratio : NAN};
+        const double values[] = {o->rate,   o->rate_low,  o->rate_high,          o->median_us,
+                                 o->p99_us, o->server_us, i > 0 ? o->ratio : NAN};
         report_clients("pairs", run.peers[i]->label, clients, pair_columns, values, PAIR_COLUMNS);
         report_list("rounds", o->rates, o->rounds);
     }
@@ -81,5 +83,6 @@ void bench_pairs(void)
 {
     for (int i = 0; i < run.client_counts; i++)
         compete(run.clients[i]);
+    report_line("    server us: processor time of the server for each pair\n");
     report_line("    ratio: the first line's rate over this one's, median of the rounds\n");
 }

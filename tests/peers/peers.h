@@ -76,6 +76,9 @@ void bench_crashes(void);
 /* Finds the peer's server in the environment, and makes rowlock's tables. False: it is not there. */
 bool peer_find(struct peer *peer);
 
+/* The folder of its server. NULL: it has none. */
+const char *peer_dir(const struct peer *peer);
+
 /* Asks the peer's server while others work. */
 struct observer peer_observe(struct peer *peer);
 void peer_unobserve(const struct peer *peer, struct observer *observer);
