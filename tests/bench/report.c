@@ -178,9 +178,8 @@ void report_save(const char *path)
 {
     if (!figures)
         figures = json_array();
-    json_t *all = json_pack("{s:s?, s:o}", "commit", getenv("BENCH_COMMIT"), "figures", figures);
+    json_t *all = json_pack("{s:s?, s:O}", "commit", getenv("BENCH_COMMIT"), "figures", figures);
     if (!all || json_dump_file(all, path, JSON_INDENT(1) | JSON_REAL_PRECISION(6)) != 0)
         die("cannot write %s", path);
     json_decref(all);
-    figures = NULL;
 }

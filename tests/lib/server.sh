@@ -80,6 +80,12 @@ wait_gone() {
     done
 }
 
+# wait_collected PID: it is no zombie any more either. Whose parent never collects it, is not waited for for ever.
+wait_collected() {
+    local end=$((SECONDS + 10))
+    while [ -d "/proc/$1" ] && [ $SECONDS -lt $end ]; do sleep 0.01; done
+}
+
 children_of() {
     cat /proc/[0-9]*/stat 2>/dev/null |
         awk -v parent="$1" '{ pid = $1; sub(/.*\) /, ""); if ($2 == parent) print pid }'
@@ -145,6 +151,8 @@ server_crash() {
     kill -CONT "${children[@]}" 2>/dev/null || true
     # MySQL does not start if the lock file of its socket names a process that has ended and was not collected.
     wait_gone 30 "$pid" "${children[@]}" && : >"$1/pid" && rm -f "$1/s.sock.lock"
+    # PostgreSQL does not start either. PID 1 may collect it late.
+    wait_collected "$pid"
 }
 
 # A thread may still answer for a moment after kill.

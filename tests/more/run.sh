@@ -189,6 +189,29 @@ galera() {
     cluster "Galera, contract" "one node of 3" tests/more/with-galera.sh contract-mysql
 }
 
+haproxy_galera() {
+    [ -n "$(find /usr/lib -name libgalera_smm.so 2>/dev/null)" ] || { not_tested "HAProxy, Galera" "no galera-4"; return; }
+    has "HAProxy, Galera" haproxy || return
+    TESTS=cluster/proxied_ cluster "HAProxy, Galera" "3 nodes, under a load" \
+        "tests/more/with-galera.sh tests/more/ha/with-haproxy.sh"
+}
+
+haproxy_group() {
+    local root
+    has "HAProxy, Group Replication" haproxy && fetch_oracle "HAProxy, Group Replication" || return
+    MYSQL_BASEDIR=$root/usr TESTS=cluster/proxied_ cluster "HAProxy, Group Replication" "3 nodes, one primary, a load" \
+        "tests/more/with-group.sh tests/more/ha/with-haproxy.sh"
+}
+
+patroni() {
+    local program
+    for program in patroni etcd haproxy curl; do has Patroni "$program" || return; done
+    TESTS=cluster/patroni_ cluster Patroni "$(command patroni --version), 3 nodes, under a load" \
+        tests/more/ha/with-patroni.sh
+    TESTS=cluster/patroni_ cluster "Patroni, etcd 3" "the same, one fault that it does not stand" \
+        "tests/more/ha/with-patroni.sh --etcd3"
+}
+
 group_replication() {
     local root
     fetch_oracle "Group Replication" || return
@@ -284,7 +307,8 @@ soak() {
     row soak "20 s, databases of make check" "$result"
 }
 
-servers='soak loads night cli reproducible deb autopkgtest abidiff quorum postgres_cluster galera group_replication
+servers='soak loads night cli reproducible deb autopkgtest abidiff quorum postgres_cluster patroni galera haproxy_galera
+    group_replication haproxy_group
     mariadb_replicas mysql_replicas postgres_12 postgres_17 postgres_18 postgres_tls postgres_orders each_failure pool
     pgbouncer_transaction pgbouncer_session pg_cron mariadb_11_8 mariadb_tls mysql_oracle'
 words=$(IFS='|'; echo "$*")

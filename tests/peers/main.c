@@ -91,10 +91,11 @@ int main(int argc, char **argv)
     choose();
     const char *word = getenv("BENCH");
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        if (!word || strstr(parts[i].name, word))
+        if (!word || strstr(parts[i].name, word)) {
             parts[i].run();
+            if (argc > 1)
+                report_save(argv[1]);
+        }
     drop_places();
-    if (argc > 1)
-        report_save(argv[1]);
     return 0;
 }

@@ -1,0 +1,125 @@
+#!/usr/bin/env bash
+# Three nodes of Patroni with synchronous replication, strict. A third of the clients name all hosts, a third
+# HAProxy with quick checks, a third HAProxy with the checks of Patroni's sample. Needs tests/more/ha/with-patroni.sh.
+# With etcd's API 3, Patroni 3.0.2 itself goes wrong (its pull request 2689).
+. "$(dirname "$0")/nodes.sh"
+
+cluster_is patroni
+first=
+
+ctl() { tests/more/ha/patroni-ctl.sh "$@" 3>&- 4>&- 5>&-; }
+
+url() { echo "postgresql://postgres@$1/postgres${2:-}"; }
+
+# fails_over FAULT…: of the leader, whose number is $first. Returns when another leads and locks are granted.
+fails_over() {
+    first=$(ctl leader)
+    "$@"
+    load_mark "${1}_${2:-}"
+    ok "$what: another node is promoted" ctl led-by-other "$first"
+    load_mark promoted
+    ok "$what: its commits return" ctl commits
+    load_mark commits
+    load_goes_on "$what: locks are granted again"
+}
+
+mended() {
+    "$@"
+    ok "$what: all nodes are together again" ctl whole
+    load_mark whole
+    load_goes_on "$what: all go on"
+}
+
+of_leader() { ctl "$@" "$first"; }
+
+node_dies() {
+    fails_over of_leader down
+    mended of_leader up
+}
+
+again_and_again() {
+    node_dies
+    node_dies
+    node_dies
+    node_dies
+}
+
+server_dies() {
+    first=$(ctl leader)
+    of_leader kill postgres
+    load_mark killed
+    mended true
+}
+
+server_freezes() {
+    fails_over of_leader freeze postgres
+    mended of_leader thaw postgres
+}
+
+agent_freezes() {
+    fails_over of_leader freeze agent
+    mended of_leader thaw agent
+}
+
+agent_dies() {
+    fails_over of_leader kill agent
+    mended of_leader start agent
+}
+
+is_cut_off() {
+    fails_over of_leader cut
+    mended ctl heal
+}
+
+is_unplugged() {
+    fails_over of_leader unplug
+    mended ctl heal
+}
+
+is_switched() {
+    fails_over of_leader switch
+    mended true
+}
+
+store_dies() {
+    first=$(ctl leader)
+    of_leader kill etcd
+    load_mark store_killed
+    load_goes_on "$what: all go on with two members of etcd"
+    mended of_leader start etcd
+}
+
+proxy_dies() {
+    ctl kill proxy
+    load_mark proxy_killed
+    load_goes_on "$what: those with all hosts go on"
+    mended ctl start proxy
+}
+
+LOAD_URLS="$(url "$PATRONI_HOSTS") $(url "$PATRONI_QUICK") $(url "$PATRONI_SAMPLE")"
+LOAD_INSTALL_URL=$(url "$PATRONI_QUICK")
+export LOAD_URLS LOAD_INSTALL_URL
+load_install
+
+if [ "$PATRONI_API" = etcd3 ]; then
+    breaks "the leader's server is frozen, etcd's API 3" server_freezes "no token is granted twice"
+    done_testing
+    exit
+fi
+while read -r fault name; do
+    case $name in *"${ROWLOCK_TEST_FAULTS:-}"*) under_load "$name" "$fault" ;; esac
+done <<'FAULTS'
+node_dies the leader's node dies
+server_dies the leader's server dies alone
+server_freezes the leader's server is frozen
+agent_freezes the leader's agent is frozen
+agent_dies the leader's agent dies
+is_cut_off the leader is cut off from the other nodes
+is_unplugged the leader is unplugged
+is_switched the leader is switched
+is_switched it is switched again
+store_dies a member of etcd dies
+proxy_dies the proxy dies
+again_and_again one leader after the other dies
+FAULTS
+done_testing
