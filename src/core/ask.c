@@ -111,11 +111,12 @@ static void note_back(rowlock_db *db)
 }
 
 /* To a server that takes no writes we keep an adopted connection, and one whose transaction must be
- * rolled back. */
-static void note_server(rowlock_db *db, enum rlk_class class)
+ * rolled back. If that fails, the transaction may be open still. */
+static void note_server(rowlock_db *db, const struct rlk_ask *ask, enum rlk_class class)
 {
+    bool stays_open = ask->frame == RLK_ROLLBACK && class != RLK_DONE;
     bool keeps = class == RLK_STANDBY && (db->adopted || db->tx);
-    if (rlk_is_away(class) && !keeps)
+    if ((rlk_is_away(class) && !keeps) || (stays_open && !db->adopted))
         rlk_lose(db);
     else if (!rlk_is_away(class) && db->away_us)
         note_back(db);
@@ -181,7 +182,7 @@ enum rlk_next rlk_attempted(rowlock_db *db, struct rlk_ask *ask, struct rlk_agai
         *result = ask->was_uncertain ? rlk_fail_unknown(db) : *result;
         return RLK_END;
     }
-    note_server(db, class);
+    note_server(db, ask, class);
     enum rlk_next next = rlk_again_next(db, ask, again, class, call, rlk_now_us());
     if (again->passing)
         log_failure(db, ask, class, call);

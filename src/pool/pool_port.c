@@ -69,7 +69,7 @@ static enum rlk_class run_framed(struct rlk_pooled *conn, struct rlk_call *call,
     if (!rlk_is_up(conn->db))
         return rlk_refuse(call, RLK_UNSENT, "the connection was lost, and the transaction with it");
     enum rlk_class class = rlk_send(conn->db, call, ask);
-    if (class == RLK_UNSENT || class == RLK_UNCERTAIN)
+    if (rlk_is_gone(class) || (ask->frame == RLK_ROLLBACK && class != RLK_DONE))
         rlk_lose(conn->db);
     return class;
 }
@@ -375,8 +375,7 @@ static void roll_back(struct handle *h)
     struct rlk_ask ask = {.frame = RLK_ROLLBACK};
     if (!h->framed)
         return;
-    if (run_framed(h->framed, &call, &ask) != RLK_DONE)
-        rlk_lose(h->framed->db);
+    run_framed(h->framed, &call, &ask);
     end(h);
 }
 

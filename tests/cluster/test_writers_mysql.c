@@ -7,7 +7,7 @@
 #include "nodes.h"
 #include "raw.h"
 
-enum { SHORT_MS = 200, TTL_MS = 30000, ROUNDS = 60, RACE_MS = 100 };
+enum { SHORT_MS = 200, TTL_MS = 30000, ROUNDS = 60, RACE_MS = 100, MINE = 100 };
 
 /* A holder on one node and a rival on the other. The rival's grant is newer. */
 struct pair {
@@ -320,6 +320,42 @@ static void checks_of_group(void)
     db_exec(&raw_mysql, node[1], "SELECT group_replication_switch_to_multi_primary_mode()");
 }
 
+/* The row that the attempt has locked is changed on another node, which ends its transaction. */
+static int write_and_give_up(void *context, const rowlock_attempt *attempt)
+{
+    rowlock_db *db = context;
+    (void)attempt;
+    tap_is_int(rowlock_fence(db, "given up", 1), ROWLOCK_OK, "a row is locked in a transaction");
+    db_exec(&raw_mysql, node[1],
+            "UPDATE rowlock_fences SET token = token + 1 WHERE resource = 'given up'");
+    while (db_int(&raw_mysql, node[0],
+                  "SELECT token = 1 FROM rowlock_fences WHERE resource = 'given up'"))
+        sleep_ms(10);
+    return MINE;
+}
+
+static void gives_up(rowlock_db *db, const char *whose)
+{
+    db_exec(&raw_mysql, node[1], "REPLACE INTO rowlock_fences VALUES ('given up', 1, 0)");
+    while (
+        db_int(&raw_mysql, node[0],
+               "SELECT COUNT(*) FROM rowlock_fences WHERE resource = 'given up' AND token = 1") ==
+        0)
+        sleep_ms(10);
+    tap_is_int(rowlock_retry(db, write_and_give_up, db, NULL, NULL), MINE,
+               "%s: it is changed elsewhere, and the attempt gives up", whose);
+    tap_is_int(rowlock_fence(db, "given up", 1), ROWLOCK_STALE,
+               "the next call is in no transaction");
+}
+
+static void given_up(void)
+{
+    struct pair p = pair_open("given up");
+    gives_up(p.own, "a connection of ours");
+    gives_up(p.tx, "an adopted one");
+    pair_close(&p);
+}
+
 static void make_tables(void)
 {
     const char *const sql[] = {
@@ -351,6 +387,7 @@ int main(void)
     races();
     two_grants();
     two_guards();
+    given_up();
     raises();
     stale_reads();
     if (is_galera())

@@ -182,14 +182,14 @@ static void test_all(void)
            why(db));
 }
 
-static void test_error_is_kept(void)
+static void test_error_is_kept(enum rlk_class class)
 {
     begin();
     /* Twice more, to find the row. */
     for (int i = 0; i < 3; i++)
         script_next(OP_ROW_UPDATE, ANSWER(.class = RLK_REFUSED, .text = "it is too dear",
                                           .sqlstate = "23514", .native = 4025));
-    script_always(OP_ROLLBACK, FAILS(RLK_UNCERTAIN));
+    script_always(OP_ROLLBACK, FAILS(class));
     tap_is_int(update_all(), ROWLOCK_ESERVER, "a row that is refused, and a rollback that fails");
     tap_is_int(db->error.native, 4025, "the first failure is what is told");
     tap_is_str(db->error.sqlstate, "23514", "with its SQLSTATE");
@@ -316,7 +316,8 @@ int main(void)
     test_nothing_resent(RLK_UNCERTAIN, ROWLOCK_ECONN);
     test_nothing_resent(RLK_DENIED, ROWLOCK_EDENIED);
     test_all();
-    test_error_is_kept();
+    test_error_is_kept(RLK_UNCERTAIN);
+    test_error_is_kept(RLK_CONTENTION);
     test_commit();
     test_begun_again();
     test_adopted();
