@@ -393,6 +393,8 @@ REGIONS = {
     "hotrow": Region(hotrow_table, "hotrow"),
     "peers promises": Region(of_peers(peers.promises_table), "crash", of_peers=True),
     "peers pairs": Region(of_peers(peers.pairs_table, peers.left_out), "pairs", of_peers=True),
+    "peers costs": Region(of_peers(peers.costs_table), "pairs", of_peers=True),
+    "peers python": Region(of_peers(peers.python_table), "python", of_peers=True),
     "peers ratios": Region(of_peers(peers.ratios), "pairs", of_peers=True),
     "peers waiting": Region(of_peers(peers.waits_table), "handoff", "rest", of_peers=True),
 }

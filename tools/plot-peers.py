@@ -18,6 +18,7 @@ sys.dont_write_bytecode = True
 from svg import line, marker, number, text
 
 CLIENTS = (1, 8, 64)
+TABLED = (1, 8, 64, 256)
 WAITERS = (1, 16, 64)
 SHAPES = ("circle", "triangle", "disc")
 NAMES, TOP, ROW, WIDE, GAP, CELL = 214, 78, 28, 230, 56, 48
@@ -30,6 +31,7 @@ class Peers:
 
     def __init__(self, figures):
         self.promises, self.pairs, self.handoffs, self.rest, self.crash = {}, {}, {}, {}, {}
+        self.python = {}
         for figure in figures:
             name, what = figure["contender"], figure["what"]
             if what == "promise":
@@ -42,6 +44,8 @@ class Peers:
                 self.rest[name] = figure
             elif what == "crash":
                 self.crash[name] = figure
+            elif what == "python":
+                self.python.setdefault(name, {})[figure["mode"]] = figure
         self.names = [n for n, p in self.promises.items() if "left out" not in p]
         self.absent = [n for n, p in self.promises.items() if "left out" in p]
 
@@ -200,11 +204,27 @@ def promises_table(peers):
 
 
 def pairs_table(peers):
-    out = head([""] + [f"{c} client{'s' if c > 1 else ''}" for c in CLIENTS] + ["p99, 64"])
+    out = head([""] + [f"{c} client{'s' if c > 1 else ''}" for c in TABLED] + ["p99, 64"])
     for name in peers.names:
         of = peers.pairs.get(name, {})
         worst = f"{short(of[64]['p99_us'] / 1000)} ms" if 64 in of else "–"
-        out.append(row([name] + [pairs_cell(of.get(c)) for c in CLIENTS] + [worst]))
+        out.append(row([name] + [pairs_cell(of.get(c)) for c in TABLED] + [worst]))
+    return out
+
+
+def costs_table(peers):
+    out = head([""] + [f"{c} client{'s' if c > 1 else ''}" for c in TABLED])
+    for name in peers.names:
+        of = peers.pairs.get(name, {})
+        if any("server_us" in figure for figure in of.values()):
+            out.append(row([name] + [known(of.get(c, {}), "server_us") for c in TABLED]))
+    return out
+
+
+def python_table(peers):
+    out = head(["", "32 threads", "500 tasks"])
+    for name, of in peers.python.items():
+        out.append(row([name] + [pairs_cell(of.get(mode)) for mode in ("threads", "tasks")]))
     return out
 
 
@@ -252,7 +272,8 @@ def left_out(peers):
 
 
 def tables(peers):
-    parts = [promises_table(peers), pairs_table(peers), waits_table(peers), ratios(peers)]
+    parts = [promises_table(peers), pairs_table(peers), costs_table(peers), python_table(peers),
+             waits_table(peers), ratios(peers)]
     return "\n\n".join("\n".join(part) for part in parts + [left_out(peers)] if part)
 
 

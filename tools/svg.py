@@ -91,8 +91,9 @@ def legend(y, entries):
     return out
 
 
-def draw(databases, rows, panel, entries, title, heading):
-    """rows: of panels, each with its words second. panel(database, row, x, y) draws one."""
+def draw(databases, rows, panel, entries, title, heading, titles=TITLES):
+    """rows: of panels, each with its words second. panel(database, row, x, y) draws one. A column
+    may be something else than a database: titles has the words above each."""
     width = LEFT + len(databases) * (WIDE + GAP_X)
     bottom = TOP + len(rows) * (HIGH + GAP_Y)
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {bottom + 52}" '
@@ -107,7 +108,7 @@ def draw(databases, rows, panel, entries, title, heading):
         for i, database in enumerate(databases):
             x = LEFT + i * (WIDE + GAP_X)
             if r == 0:
-                out.append(text(x + WIDE / 2, y - 10, TITLES[database], 13))
+                out.append(text(x + WIDE / 2, y - 10, titles[database], 13))
             out += panel(database, row, x, y)
     out += legend(bottom + 14, entries)
     return "\n".join(out + ["</svg>"])
