@@ -79,11 +79,11 @@ def linear_axis(x, y, high):
     return out
 
 
-def legend(y, entries):
+def legend(y, entries, columns=3):
     """Entries: words, marker or None, dash, colour."""
     out = []
     for i, (words, shape, dash, colour) in enumerate(entries):
-        x, row = LEFT + (i % 3) * 280, y + (i // 3) * 22
+        x, row = LEFT + (i % columns) * 280, y + (i // columns) * 22
         out.append(line(x, row, x + 40, row, f'stroke="{colour}" stroke-width="1.8" stroke-dasharray="{dash}"'))
         if shape:
             out.append(marker(shape, x + 20, row, colour))
@@ -96,10 +96,12 @@ def draw(databases, rows, panel, entries, title, heading, titles=TITLES):
     may be something else than a database: titles has the words above each."""
     width = LEFT + len(databases) * (WIDE + GAP_X)
     bottom = TOP + len(rows) * (HIGH + GAP_Y)
-    out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {bottom + 52}" '
+    columns = min(3, len(databases))
+    height = bottom + 8 + 22 * math.ceil(len(entries) / columns)
+    out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
            f'font-family="sans-serif" fill="#111">',
            f"<title>{title}</title>",
-           f'<rect width="{width}" height="{bottom + 52}" fill="white"/>',
+           f'<rect width="{width}" height="{height}" fill="white"/>',
            text(width / 2, 22, heading, 15)]
     for r, row in enumerate(rows):
         y = TOP + r * (HIGH + GAP_Y)
@@ -110,5 +112,5 @@ def draw(databases, rows, panel, entries, title, heading, titles=TITLES):
             if r == 0:
                 out.append(text(x + WIDE / 2, y - 10, titles[database], 13))
             out += panel(database, row, x, y)
-    out += legend(bottom + 14, entries)
+    out += legend(bottom + 14, entries, columns)
     return "\n".join(out + ["</svg>"])
