@@ -52,6 +52,8 @@ struct sqlite3;
  *     rowlock_fence(), rowlock/versions.h and rowlock/once.h become a part of the transaction.
  *   - PostgreSQL: client_encoding must be UTF8.
  *   - MySQL, MariaDB: the character set must not be GBK, Big5, SJIS, cp932 or GB18030.
+ *   - MySQL, MariaDB: set MYSQL_OPT_READ_TIMEOUT before you connect. Only that ends a call when the
+ *     server stands still. The default is no limit.
  *   - If a call returns EUNCERTAIN because the statement deadline passed, an answer may still be
  *     under way: close the connection.
  *

@@ -398,13 +398,17 @@ typedef struct rowlock_retry_report {
  *   ROWLOCK_OK         committed
  *   ROWLOCK_STALE, …   what the last attempt returned, when attempts or deadline_ms were used up
  *   ROWLOCK_VIOLATION  a deferred constraint refused the commit. Nothing was done.
+ *   ROWLOCK_ESERVER    also: the rollback failed, and your adopted connection is still inside the
+ *                      transaction. Roll it back, or close the connection.
  *   ROWLOCK_CANCELLED  rowlock_cancel() was called during a pause
  *   ROWLOCK_EMISUSE    attempt() has forked, and this is the child: nothing was ended. Or attempt()
  *                      has closed the connection. Also as in rowlock.h.
  *   ROWLOCK_EUNCERTAIN the answer to the commit was lost. If the first row that was updated or
  *                      removed proves that nothing was committed, the attempt is repeated instead.
  * Round trips  2 for each attempt, and those of attempt()
- * Blocks       deadline_ms at most, and as long as attempt() takes
+ * Blocks       deadline_ms at most, and as long as the last attempt takes. Its begin, commit and
+ *              rollback take as long as other calls (rowlock.h): with a lost connection, as long as
+ *              reconnecting may take.
  * Example      docs/VERSIONS.md, examples/parcels.c
  */
 ROWLOCK_MUST_CHECK ROWLOCK_API int

@@ -114,9 +114,9 @@ static void note_back(rowlock_db *db)
  * rolled back. If that fails, the transaction may be open still. */
 static void note_server(rowlock_db *db, const struct rlk_ask *ask, enum rlk_class class)
 {
-    bool stays_open = ask->frame == RLK_ROLLBACK && class != RLK_DONE;
+    bool failed = ask->frame == RLK_ROLLBACK && class != RLK_DONE;
     bool keeps = class == RLK_STANDBY && (db->adopted || db->tx);
-    if ((rlk_is_away(class) && !keeps) || (stays_open && !db->adopted))
+    if ((rlk_is_away(class) && !keeps) || (failed && !db->adopted))
         rlk_lose(db);
     else if (!rlk_is_away(class) && db->away_us)
         note_back(db);

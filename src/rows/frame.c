@@ -32,12 +32,19 @@ int rlk_is_inside(rowlock_db *db, bool *inside)
     return result;
 }
 
-/* Keeps the error of what failed before. */
-static void undo(rowlock_db *db, bool inside)
+int rlk_undo(rowlock_db *db, bool inside, int result)
 {
     rowlock_error error = db->error;
-    rlk_frame(db, inside ? RLK_UNDO : RLK_ROLLBACK);
-    db->error = error;
+    int undone = rlk_frame(db, inside ? RLK_UNDO : RLK_ROLLBACK);
+    if (undone == ROWLOCK_OK || undone == ROWLOCK_EMISUSE || inside || !db->adopted ||
+        !rlk_is_up(db)) {
+        db->error = error;
+        return result;
+    }
+    error = db->error;
+    return rlk_fail(db, ROWLOCK_ESERVER,
+                    "the transaction is still open: roll it back, or close the connection (%s)",
+                    error.text);
 }
 
 static int try_once(rowlock_db *db, bool inside, int (*work)(void *context), void *context)
@@ -56,9 +63,7 @@ static int try_once(rowlock_db *db, bool inside, int (*work)(void *context), voi
         if (result == ROWLOCK_OK || !inside)
             return result;
     }
-    if (!db->error.transaction_over || !inside)
-        undo(db, inside);
-    return result;
+    return db->error.transaction_over && inside ? result : rlk_undo(db, inside, result);
 }
 
 static int try_alone(rowlock_db *db, int (*work)(void *context), void *context)

@@ -76,17 +76,14 @@ static int attempt_once(struct retrying *r)
     struct rlk_witness *witness = r->db->witness;
     r->db->witness = NULL;
     /* attempt() has forked, and this is the child. The transaction is its parent's. */
-    if (r->db->pid != getpid()) {
+    if (r->db->pid != getpid())
         result = ROWLOCK_EMISUSE;
-    } else if (result == ROWLOCK_CLOSED && r->db->adopted) {
+    else if (result == ROWLOCK_CLOSED && r->db->adopted)
         result = abandon(r->db);
-    } else if (result == ROWLOCK_OK) {
+    else if (result == ROWLOCK_OK)
         result = commit(r, witness);
-    } else {
-        rowlock_error error = r->db->error;
-        rlk_frame(r->db, RLK_ROLLBACK);
-        r->db->error = error;
-    }
+    else
+        result = rlk_undo(r->db, false, result);
     r->db->witness = witness;
     rlk_witness_free(r->db);
     return result;

@@ -250,6 +250,8 @@ void rlk_page_clear(struct rlk_page *page);
 /* frame.c: transactions that rowlock begins. Inside an open transaction a frame is a savepoint. */
 int rlk_is_inside(rowlock_db *db, bool *inside);
 int rlk_frame(rowlock_db *db, enum rlk_frame what);
+/* Undoes it and returns result, with its error, unless an adopted connection stays inside. */
+int rlk_undo(rowlock_db *db, bool inside, int result);
 /* Begins, calls work, commits. Rolls back if work or the commit fails. A transaction that lost
  * against another one begins again, unless it is a savepoint. */
 int rlk_framed(rowlock_db *db, int (*work)(void *context), void *context);

@@ -15,7 +15,7 @@
 --   mysql.proc (MariaDB).
 -- - A user sees triggers with the TRIGGER privilege.
 -- - A user does not see a procedure that it may not call. So missing ones are counted only where
---   this user has made all the others.
+--   this user has made all the others, or may call all procedures of the server.
 --
 -- `head` is the text before an object's own part, and `ours` is that part. Bodies are compared
 -- without white space, and without the marks of comments that MariaDB runs: it removes them. Names
@@ -27,7 +27,7 @@
 /* rowlock:objects */
 SELECT IF(o.same AND o.missing, 'procedures', CONCAT(o.kind, ' `', o.name, '`')),
        CASE WHEN o.same AND o.missing
-            THEN CONCAT(o.missing, ' are missing: run `rowlock upgrade`')
+            THEN CONCAT('missing: ', o.missing, '; run `rowlock upgrade`')
             WHEN o.kind = 'procedure' AND o.same IS NULL
             THEN CONCAT('this user may not see the body that ', o.definer,
                         ' has given it; to compare it with rowlock''s, check '
@@ -56,7 +56,10 @@ SELECT IF(o.same AND o.missing, 'procedures', CONCAT(o.kind, ' `', o.name, '`'))
             ELSE NOT o.same AND o.definer = CURRENT_USER() END,
        IF(o.same AND o.missing, -1, o.kind = 'column' AND o.invoker)
   FROM (SELECT CASE WHEN n.kind = 'procedure' AND n.name = MIN(n.name) OVER (PARTITION BY n.kind)
-                         AND MIN(n.definer = CURRENT_USER()) OVER (PARTITION BY n.kind)
+                         AND (MIN(n.definer = CURRENT_USER()) OVER (PARTITION BY n.kind)
+                              OR EXISTS (SELECT * FROM information_schema.user_privileges u
+                                          WHERE u.privilege_type = 'EXECUTE'
+                                            AND REPLACE(u.grantee, '''', '') = CURRENT_USER()))
                     THEN CHAR_LENGTH(REPLACE(n.text, 'PROCEDURE IF NOT', '+PROCEDURE IF NOT'))
                          - CHAR_LENGTH(n.text) - COUNT(*) OVER (PARTITION BY n.kind)
                     ELSE 0 END AS missing,

@@ -28,18 +28,15 @@ static enum rlk_class begin_ours(struct conn *c, struct rlk_call *call)
     return my_harmless(c, class);
 }
 
-/* If another node of Galera has ended the transaction, the session's next statement fails, whatever
- * it is. */
+/* If another node of Galera has ended it, the session's next statement fails, whatever it is. */
 static enum rlk_class roll_back(struct conn *c, struct rlk_call *call)
 {
     static const char sql[] = "ROLLBACK AND NO CHAIN NO RELEASE";
     enum rlk_class class = my_in_transaction(c) ? my_command(c, call, sql) : RLK_DONE;
     if (class == RLK_CONTENTION)
         class = my_command(c, call, sql);
-    if (class == RLK_DONE) {
-        c->ours = c->lost = false;
-        my_end_leaving(c, call, false);
-    }
+    c->ours = c->lost = false;
+    my_end_leaving(c, call, false);
     return my_harmless(c, class);
 }
 
