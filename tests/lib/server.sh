@@ -80,7 +80,7 @@ wait_gone() {
     done
 }
 
-# wait_collected PID: it is no zombie any more either. Whose parent never collects it, is not waited for for ever.
+# wait_collected PID: it is no zombie any more either. Its parent may not collect it, so the wait ends after 10 s.
 wait_collected() {
     local end=$((SECONDS + 10))
     while [ -d "/proc/$1" ] && [ $SECONDS -lt $end ]; do sleep 0.01; done
