@@ -111,11 +111,15 @@ static bool jumps_here(void)
     return state.jumps && pthread_equal(state.jumper, pthread_self());
 }
 
+static atomic_int pauses;
+
 /* Core makes all its pauses by this. */
 static int script_poll(struct pollfd *fds, nfds_t count, int timeout_ms)
 {
-    if (!jumps_here())
+    if (!jumps_here()) {
+        pauses++;
         return poll(fds, count, timeout_ms);
+    }
     int ready = poll(fds, count, 0);
     if (ready == 0)
         script_pass_ms(timeout_ms);
@@ -131,6 +135,11 @@ static void pass_us(int64_t us)
 void script_pass_ms(int64_t ms)
 {
     pass_us(ms * 1000);
+}
+
+int script_pauses(void)
+{
+    return pauses;
 }
 
 /* ---- answers */

@@ -230,6 +230,8 @@ bool script_wake(void);
 
 /* Set the fields above while another thread may read them. */
 void script_pass_ms(int64_t ms);
+/* How many pauses have begun. A long one begins again and again. */
+int script_pauses(void);
 void script_hook(void (*hook)(enum script_op op));
 /* in the nth call of renew_all, from 0; -1: there was none */
 int script_leases(int nth);
