@@ -12,7 +12,7 @@ import json
 import sys
 
 sys.dont_write_bytecode = True
-from svg import HIGH, WIDE, draw, frame, line, log_axis, marker, on_log_scale, path, text
+from svg import by_clients, draw
 
 # contender, marker, dash, colour
 OURS = [
@@ -50,19 +50,7 @@ def draw_clients(table):
     clients = sorted({c for figures in table.values() for c in figures})
 
     def panel(column, row, x, y):
-        key, _, low, high = row
-        out = log_axis(x, y, low, high) + [frame(x, y)]
-        at = {c: x + WIDE * (i + 0.5) / len(clients) for i, c in enumerate(clients)}
-        for c in clients:
-            out.append(line(at[c], y + HIGH, at[c], y + HIGH + 5, 'stroke="#555"'))
-            out.append(text(at[c], y + HIGH + 18, c, 11))
-        out.append(text(x + WIDE / 2, y + HIGH + 34, "clients", 11))
-        for contender, shape, dash, colour in COLUMNS[column]:
-            points = [(at[c], on_log_scale(min(max(figure[key], low), high), low, high, y))
-                      for c, figure in sorted(table.get(contender, {}).items()) if key in figure]
-            out.append(path(points, colour, dash, 1.6 if dash else 2.4))
-            out += [marker(shape, px, py, colour) for px, py in points]
-        return out
+        return by_clients(x, y, row, clients, COLUMNS[column], lambda name: table.get(name, {}))
 
     return draw(list(COLUMNS), ROWS, panel, OURS + THEIRS,
                 "Pairs a second and their cost, by number of clients",

@@ -11,7 +11,7 @@ import json
 import sys
 
 sys.dont_write_bytecode = True
-from svg import HIGH, TITLES, WIDE, draw, frame, line, log_axis, marker, on_log_scale, path, text
+from svg import TITLES, by_clients, draw
 
 # contender, name in the legend, marker, dash, colour
 SCHEMES = [
@@ -44,20 +44,7 @@ def draw_hot_row(table):
     clients = sorted({c for figures in table.values() for c in figures})
 
     def panel(database, row, x, y):
-        key, _, low, high = row
-        out = log_axis(x, y, low, high) + [frame(x, y)]
-        at = {c: x + WIDE * (i + 0.5) / len(clients) for i, c in enumerate(clients)}
-        for c in clients:
-            out.append(line(at[c], y + HIGH, at[c], y + HIGH + 5, 'stroke="#555"'))
-            out.append(text(at[c], y + HIGH + 18, c, 11))
-        out.append(text(x + WIDE / 2, y + HIGH + 34, "clients", 11))
-        for contender, _, shape, dash, colour in SCHEMES:
-            figures = table.get((database, contender), {})
-            points = [(at[c], on_log_scale(max(figures[c][key], low), low, high, y))
-                      for c in clients if c in figures]
-            out.append(path(points, colour, dash, 1.6 if dash else 2.4))
-            out += [marker(shape, px, py, colour) for px, py in points]
-        return out
+        return by_clients(x, y, row, clients, SCHEMES, lambda name: table.get((database, name), {}))
 
     databases = [d for d in TITLES if any(key[0] == d for key in table)]
     return draw(databases, ROWS, panel, [scheme[1:] for scheme in SCHEMES],

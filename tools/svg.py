@@ -91,6 +91,25 @@ def legend(y, entries, columns=3):
     return out
 
 
+def by_clients(x, y, row, clients, contenders, figures_of):
+    """A panel of rows like draw()'s, each with key, words, least and most: a line for each contender.
+    It has its name first, and last its marker, dash and colour. figures_of(name): by clients."""
+    key, _, low, high = row
+    out = log_axis(x, y, low, high) + [frame(x, y)]
+    at = {c: x + WIDE * (i + 0.5) / len(clients) for i, c in enumerate(clients)}
+    for c in clients:
+        out.append(line(at[c], y + HIGH, at[c], y + HIGH + 5, 'stroke="#555"'))
+        out.append(text(at[c], y + HIGH + 18, c, 11))
+    out.append(text(x + WIDE / 2, y + HIGH + 34, "clients", 11))
+    for contender in contenders:
+        figures, (shape, dash, colour) = figures_of(contender[0]), contender[-3:]
+        points = [(at[c], on_log_scale(min(max(figures[c][key], low), high), low, high, y))
+                  for c in clients if key in figures.get(c, {})]
+        out.append(path(points, colour, dash, 1.6 if dash else 2.4))
+        out += [marker(shape, px, py, colour) for px, py in points]
+    return out
+
+
 def draw(databases, rows, panel, entries, title, heading, titles=TITLES):
     """rows: of panels, each with its words second. panel(database, row, x, y) draws one. A column
     may be something else than a database: titles has the words above each."""

@@ -38,10 +38,7 @@ node_dies() {
 }
 
 again_and_again() {
-    node_dies
-    node_dies
-    node_dies
-    node_dies
+    for _ in 1 2 3 4; do node_dies; done
 }
 
 server_dies() {

@@ -351,7 +351,7 @@ static void gives_up(rowlock_db *db, const char *whose)
 static void given_up(void)
 {
     struct pair p = pair_open("given up");
-    gives_up(p.own, "a connection of ours");
+    gives_up(p.own, "our own connection");
     gives_up(p.tx, "an adopted one");
     pair_close(&p);
 }

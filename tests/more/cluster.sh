@@ -59,6 +59,31 @@ make_network() {
     echo "$holder" >"$dir/network"
 }
 
+# block FROM TO, cut N, heal: see node-ctl.sh. dir_of N is the caller's. Packets that are lost go to an address that no
+# node has.
+block() {
+    in_network "$(cat "$(dir_of "$1")/network")" \
+        ip neighbour replace "$NETWORK.$2" lladdr 02:00:00:00:00:00 nud permanent dev eth0
+}
+
+cut() {
+    local other
+    for other in "${NODES[@]}"; do
+        if [ "$other" != "$1" ]; then
+            block "$1" "$other"
+            block "$other" "$1"
+        fi
+    done
+}
+
+heal() {
+    local other
+    for other in "${NODES[@]}"; do
+        in_network "$(cat "$(dir_of "$other")/network")" ip neighbour flush dev eth0 nud permanent
+        ip link set "node$other" up
+    done
+}
+
 dirs=()
 
 stop_nodes() {

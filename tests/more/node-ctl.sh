@@ -25,30 +25,6 @@ dir_of() {
 
 is_mariadb() { grep -q '/mariadbd$' "$1/argv"; }
 
-# block FROM TO: packets from node FROM to node TO are lost. They go to an address that no node has.
-block() {
-    in_network "$(cat "$(dir_of "$1")/network")" \
-        ip neighbour replace "$NETWORK.$2" lladdr 02:00:00:00:00:00 nud permanent dev eth0
-}
-
-cut() {
-    local other
-    for other in "${NODES[@]}"; do
-        if [ "$other" != "$1" ]; then
-            block "$1" "$other"
-            block "$other" "$1"
-        fi
-    done
-}
-
-heal() {
-    local other
-    for other in "${NODES[@]}"; do
-        in_network "$(cat "$(dir_of "$other")/network")" ip neighbour flush dev eth0 nud permanent
-        ip link set "node$other" up
-    done
-}
-
 follow_in() { # follow_in DIR NUMBER
     if is_mariadb "$1"; then
         mysql_shell "$1" -e "STOP SLAVE; CHANGE MASTER TO MASTER_HOST = '$NETWORK.$2', MASTER_PORT = $PORT,

@@ -20,6 +20,8 @@ set -euo pipefail
 folder=${PATRONI_FOLDER:?}
 WAIT_S=120
 
+dir_of() { echo "$folder/node$1"; }
+
 postmaster() { head -n 1 "$folder/node$1/data/postmaster.pid" 2>/dev/null; }
 
 # A folder as server.sh wants it.
@@ -106,27 +108,6 @@ until_so() {
     while ! "$@"; do
         [ $SECONDS -lt $end ] || fail "$* is not so after $WAIT_S s: $(tail -n 3 "$folder"/node?/log)"
         sleep 0.05
-    done
-}
-
-# block FROM TO: packets from one node to the other are lost. They go to an address that no node has.
-block() {
-    in_network "$(cat "$folder/node$1/network")" \
-        ip neighbour replace "$NETWORK.$2" lladdr 02:00:00:00:00:00 nud permanent dev eth0
-}
-
-cut() {
-    local other
-    for other in "${NODES[@]}"; do
-        [ "$other" = "$1" ] || { block "$1" "$other" && block "$other" "$1"; }
-    done
-}
-
-heal() {
-    local number
-    for number in "${NODES[@]}"; do
-        in_network "$(cat "$folder/node$number/network")" ip neighbour flush dev eth0 nud permanent
-        ip link set "node$number" up
     done
 }
 
