@@ -197,7 +197,7 @@ run_on_servers = $(if $(BROUGHT),,ROWLOCK_TEST_OWN_SERVERS=1) $(SERVERS) $(call 
 .PHONY: contract-postgres contract-mysql contract-sqlite cluster-tests quorum-histories
 contract-sqlite contract-postgres contract-mysql: contract-%: $(filter $(BUILD)/tests/contract/%,$(TEST_PROGRAMS))
 	$(Q)$(call run_of,$*,$(filter $(call tests_in,contract),$(call tests_of,$*)))
-cluster-tests: all $(STARTED) $(filter $(BUILD)/%,$(CLUSTER_TESTS))
+cluster-tests: all python-if-possible $(STARTED) $(filter $(BUILD)/%,$(CLUSTER_TESTS))
 	$(Q)$(TEST_ENV) ROWLOCK_TEST_SQLITE_URL= $(call run_tests,$(CLUSTER_TESTS),1)
 quorum-histories: test-programs
 	$(Q)$(TEST_ENV) $(call run_tests,$(filter tests/quorum/%.t,$(TEST_SCRIPTS)),1)

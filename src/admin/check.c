@@ -84,11 +84,15 @@ static const char *advise_on_replication(const struct rlk_facts *f, bool missing
 static void judge_replication(struct checking *c, const struct rlk_facts *f, bool several)
 {
     bool missing = f->no_standby && (several || f->expects_standby);
+    bool hosted = f->service[0] && !f->read_only;
     bool fine = f->replication_known && !f->replicates_late && !f->may_turn_late && !missing;
-    report(c, "replication", f->replication[0] ? f->replication : "unknown",
-           f->cut_off ? ROWLOCK_BAD
-           : fine     ? ROWLOCK_FINE
-                      : ROWLOCK_WARNING,
+    char value[sizeof f->replication + sizeof f->service + 40];
+    snprintf(value, sizeof value, "%s%s%s", f->replication[0] ? f->replication : "unknown",
+             hosted ? "; not seen here: the copies of " : "", hosted ? f->service : "");
+    report(c, "replication", value,
+           hosted || fine ? ROWLOCK_FINE
+           : f->cut_off   ? ROWLOCK_BAD
+                          : ROWLOCK_WARNING,
            advise_on_replication(f, missing));
 }
 

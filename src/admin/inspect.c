@@ -80,35 +80,26 @@ int rlk_look_anew(rowlock_db *db)
     return rlk_look_at_tables(db, RLK_OUTSIDE, 0);
 }
 
-/* A dialect may end its answer before REPLICATION. Its driver fills in those facts then. */
+/* A dialect may end its answer before what it says about replication. Its driver fills in those
+ * facts then. The first number is the server's clock. */
 static int read_facts(void *out, const rowlock_value *cells, size_t count)
 {
-    enum { SERVER, NOW, READ_ONLY, ISOLATION, ANY_ISOLATION, ENGINE, CRASH_SAFE, COLLATION };
-    enum { BYTEWISE = COLLATION + 1, DURABILITY, DURABLE, MAY_LOCK, READS_ONLY };
-    enum { REPLICATION = READS_ONLY + 1, REPLICATION_KNOWN, REPLICATES_LATE, CUT_OFF };
-    enum { NO_STANDBY = CUT_OFF + 1, EXPECTS_STANDBY };
-    struct rlk_facts *facts = out;
-    COPY(&cells[SERVER], facts->server);
-    facts->now_us = cells[NOW].number;
-    facts->read_only = cells[READ_ONLY].number != 0;
-    COPY(&cells[ISOLATION], facts->isolation);
-    facts->any_isolation = cells[ANY_ISOLATION].number != 0;
-    COPY(&cells[ENGINE], facts->engine);
-    facts->crash_safe = cells[CRASH_SAFE].number != 0;
-    COPY(&cells[COLLATION], facts->collation);
-    facts->bytewise = cells[BYTEWISE].number != 0;
-    COPY(&cells[DURABILITY], facts->durability);
-    facts->durable = cells[DURABLE].number != 0;
-    facts->may_lock = cells[MAY_LOCK].number != 0;
-    facts->reads_only = cells[READS_ONLY].number != 0;
-    if (count == REPLICATION)
-        return 0;
-    COPY(&cells[REPLICATION], facts->replication);
-    facts->replication_known = cells[REPLICATION_KNOWN].number != 0;
-    facts->replicates_late = cells[REPLICATES_LATE].number != 0;
-    facts->cut_off = cells[CUT_OFF].number != 0;
-    facts->no_standby = cells[NO_STANDBY].number != 0;
-    facts->expects_standby = cells[EXPECTS_STANDBY].number != 0;
+    enum { SERVER, NOW };
+    struct rlk_facts *f = out;
+    char(*const texts[])[RLK_FACT_CAP] = {&f->server,     &f->isolation,  &f->engine,
+                                          &f->collation,  &f->durability, &f->service,
+                                          &f->replication};
+    bool *const flags[] = {&f->read_only,  &f->any_isolation,     &f->crash_safe,
+                           &f->bytewise,   &f->durable,           &f->may_lock,
+                           &f->reads_only, &f->replication_known, &f->replicates_late,
+                           &f->cut_off,    &f->no_standby,        &f->expects_standby};
+    for (size_t i = 0, text = 0, flag = 0; i < count; i++)
+        if (i == NOW)
+            f->now_us = cells[i].number;
+        else if (cells[i].kind == ROWLOCK_TEXT)
+            copy(&cells[i], *texts[text++], RLK_FACT_CAP);
+        else
+            *flags[flag++] = cells[i].number != 0;
     return 0;
 }
 

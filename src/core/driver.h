@@ -221,18 +221,20 @@ enum rlk_wakeup {
  * more than one node. */
 enum rlk_lag { RLK_NEVER, RLK_PERHAPS, RLK_SURELY };
 
+enum { RLK_FACT_CAP = 128 };
+
 /* Facts about the server for rowlock_check(). Core judges them. */
 struct rlk_facts {
     /* "PostgreSQL 15.3" */
-    char server[128];
+    char server[RLK_FACT_CAP];
     /* What a new transaction on this connection gets: "read committed". */
-    char isolation[32];
+    char isolation[RLK_FACT_CAP];
     /* Storage of our tables: "InnoDB", "logged tables", "journal_mode wal". */
-    char engine[64];
+    char engine[RLK_FACT_CAP];
     /* The collation of rowlock_locks.name. */
-    char collation[64];
+    char collation[RLK_FACT_CAP];
     /* "synchronous_commit on" */
-    char durability[96];
+    char durability[RLK_FACT_CAP];
     /* Our tables are transactional and survive a crash of the server. */
     bool crash_safe;
     /* Names compare byte by byte. */
@@ -246,6 +248,8 @@ struct rlk_facts {
     bool may_lock;
     /* This user has no privilege to write, like a reader of grants.sql. */
     bool reads_only;
+    /* The hosted service that the server belongs to. It has copies that no server shows. */
+    char service[RLK_FACT_CAP];
     /* A pooler may lend our session to other clients after each transaction. */
     bool pooled;
     /* The isolation makes no difference to our steps on this connection. */
@@ -263,7 +267,7 @@ struct rlk_facts {
     /* The server was made for one, or has been one. */
     bool expects_standby;
     /* "1 standby, asynchronous" */
-    char replication[128];
+    char replication[RLK_FACT_CAP];
     /* If several nodes may take writes: their names, and what their reads wait for. */
     char nodes[96];
     enum rlk_lag nodes_lag;

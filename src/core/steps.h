@@ -61,7 +61,7 @@ enum {
 #define RLK_STEPS(STEP)                                                                            \
     STEP(SCHEMA, "schema", "", '-', "", RLK_BARE) /* create everything; several statements */      \
     STEP(DROP, "drop", "", '-', "", RLK_BARE) /* remove everything */                              \
-    STEP(FACTS, "facts", "", '1', "tmbtbtbtbtbbb|tbbbbb", RLK_READS) /* for rowlock_check() */     \
+    STEP(FACTS, "facts", "", '1', "tmbtbtbtbtbbbt|tbbbbb", RLK_READS) /* for rowlock_check() */    \
     STEP(OBJECTS, "objects", "text", '*', "ttB|i", RLK_READS | RLK_WIDE | RLK_BARE)                \
     STEP(ROUTINES, "routines", "", '*', "t", RLK_READS | RLK_BARE) /* where OBJECTS misses some */ \
     STEP(UPGRADE, "upgrade", "", '-', "", RLK_BARE) /* blocks: admin/upgrade.c */                  \

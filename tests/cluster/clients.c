@@ -3,6 +3,7 @@
  * Clients of the load; see load.h. Each writes down what it asks and what it is told. */
 #include "load.h"
 
+#include <poll.h>
 #include <spawn.h>
 
 enum {
@@ -39,11 +40,25 @@ int heard(const struct client *c, const char *call, long long began_us, int64_t 
     return result;
 }
 
+/* As a program with an event loop does it. */
+static int acquire_in_loop(rowlock_lock *lock, const rowlock_acquire_options *options)
+{
+    int result = rowlock_acquire_start(lock, options);
+    if (result == ROWLOCK_OK)
+        result = ROWLOCK_PENDING;
+    while (result == ROWLOCK_PENDING) {
+        poll(&(struct pollfd){.fd = rowlock_acquire_fd(lock), .events = POLLIN}, 1, LOOK_MS);
+        result = rowlock_acquire_step(lock);
+    }
+    return result;
+}
+
 int acquire(struct client *c, const rowlock_acquire_options *options)
 {
     long long asked = now_us();
-    int result =
-        heard(c, "acquire", asked, CALL_MS + options->wait_ms, rowlock_acquire(c->lock, options));
+    int (*call)(rowlock_lock *, const rowlock_acquire_options *) =
+        c->number % 2 ? acquire_in_loop : rowlock_acquire;
+    int result = heard(c, "acquire", asked, CALL_MS + options->wait_ms, call(c->lock, options));
     if (result == ROWLOCK_OK)
         tell_grant(c->name, c->lock, asked);
     return result;
@@ -269,13 +284,21 @@ static int live_by_writes(void *argument)
     return live_without_keeper(argument, write_register);
 }
 
-/* ---- `rowlock run` */
+/* ---- the command, and Python */
 
-static pid_t spawn_run(struct client *c)
+static pid_t spawn(const char *file, char **arguments)
+{
+    pid_t child = 0;
+    if (posix_spawn(&child, file, NULL, NULL, arguments, environ) != 0)
+        abort();
+    return child;
+}
+
+static pid_t start_job(struct client *c, char *verb, char *option, char *value)
 {
     const char *command = getenv("ROWLOCK_TEST_COMMAND");
     char self[400] = "", ms[20], ttl[20];
-    pid_t child = 0;
+    char *url = (char *)c->url, *name = (char *)c->name, *folder = (char *)c->load->folder;
     if (readlink("/proc/self/exe", self, sizeof self - 1) < 0)
         abort();
     int works_ms = rand_r(&c->seed) % 3 ? 100 + rand_r(&c->seed) % 1500 : LONG_JOB_MS;
@@ -283,33 +306,63 @@ static pid_t spawn_run(struct client *c)
     snprintf(ttl, sizeof ttl, "%dms", TTL_MS);
     /* Some children do not heed SIGTERM, and must be killed. */
     char *deaf = rand_r(&c->seed) % 2 ? "deaf" : "heeds";
-    char *url = (char *)c->url, *name = (char *)c->name, *folder = (char *)c->load->folder;
     /* clang-format off */
-    char *arguments[] = {"rowlock", "--url", url, "run", "--ttl", ttl, "-w", "20s", name,
-                         "--", self, "child", folder, name, ms, deaf, NULL};
+    return spawn(command ? command : "build/rowlock", (char *[]){
+        "rowlock", "--url", url, verb, "--ttl", ttl, option, value, name,
+        "--", self, "child", folder, name, ms, deaf, NULL});
     /* clang-format on */
-    if (posix_spawn(&child, command ? command : "build/rowlock", NULL, NULL, arguments, environ) !=
-        0)
-        abort();
-    return child;
 }
 
-static int live_by_jobs(void *argument)
+static int live_by_command(struct client *c, char *verb, char *option, char *value)
 {
-    struct client *c = argument;
+    bool leads = strcmp(verb, "lead") == 0;
     while (!c->load->over) {
-        int status = child_join(spawn_run(c));
-        tell("# %s: run ended with %d", c->name, status);
+        pid_t child = start_job(c, verb, option, value);
+        while (leads && !c->load->over)
+            sleep_ms(LOOK_MS);
+        if (leads)
+            kill(child, SIGTERM);
+        int status = child_join(child);
+        tell("# %s: %s ended with %d", c->name, verb, status);
         if (status == 64 || status == 77 || status == 126 || status == 127)
-            tell("O run %d", status);
+            tell("O %s %d", verb, status);
         rest(c, status == 0 ? 0 : -1);
     }
     return 0;
 }
 
+static int live_by_jobs(void *argument)
+{
+    return live_by_command(argument, "run", "--wait", "20s");
+}
+
+static int live_by_periods(void *argument)
+{
+    return live_by_command(argument, "run", "--every", "2s");
+}
+
+static int live_by_terms(void *argument)
+{
+    return live_by_command(argument, "lead", "--grace", "1s");
+}
+
+/* Needs `make python`. */
+static int live_in_python(void *argument)
+{
+    const struct client *c = argument;
+    char ttl[20], *url = (char *)c->url, *name = (char *)c->name;
+    snprintf(ttl, sizeof ttl, "%d", TTL_MS / 1000);
+    int status =
+        child_join(spawn("tests/cluster/client.sh",
+                         (char *[]){"client.sh", (char *)c->load->folder, name, ttl, url, NULL}));
+    if (status != 0)
+        tell("O python %d", status);
+    return 0;
+}
+
 /* ---- all */
 
-enum { CLIENTS = 14 };
+enum { CLIENTS = 20 };
 
 static const struct role {
     const char *name;
@@ -319,11 +372,13 @@ static const struct role {
     {"exclusive-0", live_with_keeper, 2}, {"exclusive-1", live_with_keeper, 2},
     {"branch-0", live_by_transfers, 2},   {"branch-1", live_by_transfers, 2},
     {"register", live_by_writes, 3},      {"job-0", live_by_jobs, 2},
-    {"job-1", live_by_jobs, 1},
+    {"job-1", live_by_jobs, 1},           {"period", live_by_periods, 2},
+    {"term", live_by_terms, 2},           {"python", live_in_python, 2},
 };
 
-const char *const lock_names[] = {"exclusive-0", "exclusive-1", "branch-0", "branch-1", "register",
-                                  "queue",       "job-0",       "job-1",    NULL};
+const char *const lock_names[] = {"exclusive-0", "exclusive-1", "branch-0", "branch-1",
+                                  "register",    "queue",       "job-0",    "job-1",
+                                  "period",      "term",        "python",   NULL};
 
 static struct client clients[CLIENTS];
 static struct helper *threads[CLIENTS];
@@ -367,6 +422,7 @@ void client_open(struct client *c, struct load *load, int number, const char *na
                          .name = name,
                          .url = load->urls[which],
                          .keeper = load->keepers[which]};
+    quick_pooled = number / load->url_count % 2;
     c->db = load_open(c->url);
     c->lock = must_lock(c->db, name);
 }

@@ -23,12 +23,14 @@
  *   LOAD_URLS              URLs, with blanks between them. Clients are shared out among them. One
  *                          URL may name several hosts. The scheme tells which database it is.
  *   LOAD_TICKET_MS         the lease of waiters' tickets: 40000
- *   ROWLOCK_TEST_POOL      1: clients share a pool for each URL
+ *   ROWLOCK_TEST_POOL      1: all clients share a pool for each URL
  *   ROWLOCK_TEST_COMMAND   the command rowlock, for jobs
  *   ROWLOCK_TEST_SLOWDOWN  a call may end so many times 3 s after its deadline
  *
- * There are 14 clients, 5 waiters and a holder of the queue, each a thread: exclusive locks under
- * a keeper (lease 4 s), guarded transfers, a fenced register (lease 1 s), jobs of `rowlock run`. */
+ * There are 20 clients, 5 waiters and a holder of the queue, each a thread: exclusive locks under
+ * a keeper (lease 4 s), guarded transfers, a fenced register (lease 1 s), jobs of `rowlock run`, also
+ * with --every, and of `rowlock lead`, Python. Some share a pool for each URL, and every second one
+ * starts its acquires and polls. */
 #include "load.h"
 
 #include "judge.h"

@@ -13,7 +13,10 @@ bouncer=$(new_server_dir pgb)
 mode=
 trap 'pgbouncer_stop "$bouncer"; rm -rf "$bouncer"; clean_up' EXIT
 
-make_server() { postgres_make "$primary" "$1" -c fsync=off; }
+make_server() { postgres_make "$primary" "$1" -c fsync=off -c log_statement=all; }
+
+# A proxy such as that of RDS keeps a session for the client whose statement changes it.
+nothing_pins() { ! grep -P '(statement|execute [^:]*): .*(set_config|\bSET (?!application_name)|PREPARE|LISTEN|DECLARE)' "$primary/log"; }
 
 start_bouncer() { SERVER_DEATH_SIGNAL=QUIT server_start pgbouncer "$bouncer" || fail "pgbouncer does not start"; }
 
@@ -56,8 +59,10 @@ start_server "$primary" make_server
 LOAD_INSTALL_URL=postgresql://postgres@$(address "$primary")/postgres
 export LOAD_INSTALL_URL LOAD_URLS
 LOAD_URLS=$LOAD_INSTALL_URL load_install
+: >"$primary/log"
 through_bouncer transaction 30 ""
 faults
+ok "in transaction mode no statement changes the session" nothing_pins
 through_bouncer session 90 "?rowlock_pooler=session"
 faults
 done_testing

@@ -80,6 +80,7 @@ hanging_servers() {
     server_thaw "$primary"
 }
 
+patroni_is_seen() { rl check --json; [ "$(replication value)" != "synchronous, standbys: 1" ]; }
 commits_hang() { rl check --json; [ "$(replication value)" = "no standby is connected, and commits wait for one" ]; }
 
 findings() {
@@ -92,11 +93,21 @@ findings() {
     postgres_shell "$primary" "CREATE ROLE app LOGIN; GRANT SELECT ON ALL TABLES IN SCHEMA public TO app"
     rl check --json --url "${ROWLOCK_URL/postgres@/app@}"
     same "a user without privileges sees the standby" "$(replication value)" "synchronous, standbys: 1"
+    PGAPPNAME='Patroni heartbeat' "$PGBIN/psql" "$ROWLOCK_URL" -Xqc "SELECT pg_sleep(600)" &
+    local agent=$!
+    until_true 60 patroni_is_seen
+    has "under Patroni the setting is named that makes it exact" "$(replication value)" "synchronous_mode_strict"
+    kill $agent
     postgres_stop "$standby"
     until_true commits_hang
     same "when the synchronous standby is gone, check says that commits hang" $? 0
     same "and is not content" "$status" 1
     same "since no lock is granted" "$(replication verdict)" "bad"
+    postgres_shell "$primary" "SET synchronous_commit = local; CREATE ROLE neon_superuser"
+    rl check --json
+    has "copies of a hosted service are not seen" "$(replication value)" "not seen here: the copies of Neon"
+    same "and no fault" "$(replication verdict)" "ok"
+    postgres_shell "$primary" "SET synchronous_commit = local; DROP ROLE neon_superuser"
     SERVER_DEATH_SIGNAL=QUIT server_start postgres "$standby" || fail "the standby does not start again"
     ok "the standby is back" until_true 60 follows
 }

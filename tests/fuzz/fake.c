@@ -35,7 +35,7 @@ static const struct truth {
     char only; /* as fake_answer() has them; 0: both databases say so */
     const char *types; /* NULL: as the list of steps has them */
 } truths[] = {
-    {"hello", "150000|t|f|f|123 1.5|x", 'p', "tbbbtt"},
+    {"hello", "150000|t|f|f|123 1.5", 'p', "tbbbt"},
     {"SHOW", "wsrep_on|OFF", 'm', "tt"},
     {"SELECT", "127.0.0.1:1234", 'm', "t"},
     {"meta", "1|1|1|0123456789abcdef0123456789abcdef|0|0|0", 0, NULL},
@@ -76,8 +76,9 @@ static const struct truth {
     {"events", "sweep, every 1 hour|~", 'm', NULL},
     {"objects", "", 0, NULL},
     {"objects", "table x|it has a trigger|f", 0, NULL},
-    {"facts", "PostgreSQL 15|N|f|read committed|f|logged|t|C|t|on|t|t|f|none|t|f|f|f|f", 'p', NULL},
-    {"facts", "MariaDB 10.11.6|N|f|repeatable read|t|InnoDB|t|binary|t|flush 1|t|t|f", 'm', NULL},
+    {"facts", "PostgreSQL 15|N|f|read committed|f|logged|t|C|t|on|t|t|f|Neon|none|t|f|f|f|f", 'p',
+     NULL},
+    {"facts", "MariaDB 10.11.6|N|f|repeatable read|t|InnoDB|t|binary|t|flush 1|t|t|f|", 'm', NULL},
     {"table",
      COLUMN("id", "int", LONG, "bigint", "1/1") COLUMN("price", "decimal", "0", "numeric", "~")
          COLUMN("version", "int", LONG, "bigint", "~") KIND("int") ";" KIND("real") ";" KIND(

@@ -27,6 +27,7 @@ static rowlock_db_options patient(const rowlock_db_options *options)
 /* With ROWLOCK_TEST_POOL the handles of a test have no connections of their own. There is a pool
  * for each URL, schema and prefix. A handle that must not reconnect has one of its own, since the
  * idle connections of another may be lost already. */
+_Thread_local bool quick_pooled;
 static struct pool_of {
     struct pool_of *next;
     rowlock_pool *pool;
@@ -72,7 +73,7 @@ static rowlock_pool *pool_for(const char *url, const rowlock_db_options *options
 
 static const char *use_pool(const char *url, rowlock_db_options *options)
 {
-    if (!getenv("ROWLOCK_TEST_POOL"))
+    if (!quick_pooled && !getenv("ROWLOCK_TEST_POOL"))
         return url;
     pthread_mutex_lock(&pools_mutex);
     options->pool = pool_for(url, options);

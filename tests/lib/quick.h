@@ -36,6 +36,8 @@ int walk_table(rowlock_table *table, const struct walking *how, rowlock_walk_rep
 
 rowlock_db *must_open(const char *url);
 rowlock_db *must_open_as(const char *url, const char *owner);
+/* Set it to share a pool, as with ROWLOCK_TEST_POOL, in this thread. */
+extern _Thread_local bool quick_pooled;
 rowlock_db *must_open_with(const char *url, const rowlock_db_options *options);
 rowlock_lock *must_lock(rowlock_db *db, const char *name);
 /* The table prices, whose key is id, with this one column. */

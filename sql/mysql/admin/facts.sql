@@ -21,7 +21,10 @@ SELECT CONCAT(IF(VERSION() LIKE '%MariaDB%', 'MariaDB ', 'MySQL '), VERSION()), 
          WHERE r.ROUTINE_SCHEMA = {schema}
            AND r.ROUTINE_NAME IN (CONCAT({prefix}, 'grant'), CONCAT({prefix}, 'renew'),
                                   CONCAT({prefix}, 'enqueue'))) AND m.whole = 4,
-       m.some = 0
+       m.some = 0,
+       CASE WHEN VERSION() LIKE '%-google%' THEN 'Google Cloud SQL'
+            WHEN VERSION() LIKE '%-azure%' THEN 'Azure'
+            WHEN @@basedir LIKE '/rdsdbbin/%' THEN 'Amazon RDS or Aurora' ELSE '' END
   FROM (SELECT COALESCE(GROUP_CONCAT(DISTINCT ENGINE), '') AS engines
           FROM information_schema.TABLES t
          WHERE t.TABLE_SCHEMA = {schema}

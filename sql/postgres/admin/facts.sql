@@ -7,6 +7,9 @@
 -- - A logical subscriber is not a standby.
 -- - A server that was promoted keeps its settings of a standby. Not every role may see
 --   primary_conninfo.
+-- - A hosted service is known by a role that it makes. Its copies below the server are not seen.
+-- - Patroni can take the standby that commits wait for out of the settings. It is seen by the name
+--   of its connections, and whether it may do that is not.
 -- - Any role may see the process ids of standbys, but not whether a commit waits for one.
 
 /* rowlock:facts */
@@ -17,19 +20,21 @@ SELECT 'PostgreSQL ' || pg_catalog.current_setting('server_version'), {clock},
        CASE WHEN t.logged THEN 'logged tables' ELSE 'unlogged tables' END, t.logged,
        t.collation, t.collation IN ('C'::text, 'POSIX'::text, 'ucs_basic'::text),
        'synchronous_commit ' || s.commits || ', fsync ' || s.fsync,
-       s.commits <> 'off'::text AND s.fsync = 'on'::text,
+       s.commits <> 'off'::text AND (s.fsync = 'on'::text OR e.service = 'Neon'::text),
        coalesce(pg_catalog.has_function_privilege(pg_catalog.to_regprocedure(
                     'rowlock_grant(text, integer, text, bigint, bigint, '
                     'text, bigint, text, text, bigint, bigint, boolean)'), 'EXECUTE'), false)
            AND may.all_of_them,
-       NOT may.one_of_them,
+       NOT may.one_of_them, e.service,
        CASE WHEN r.standbys IS NULL THEN 'unknown: this server is a standby'
             WHEN r.standbys = 0::bigint THEN 'no standby is connected'
                 || CASE WHEN s.waits THEN ', and commits wait for one'
                         WHEN e.slot THEN ', and a replication slot waits for one'
                         WHEN e.standby THEN ', and this server has been one' ELSE '' END
             WHEN s.waits THEN 'synchronous, standbys: ' || r.standbys::text
-                || CASE WHEN r.one_is_waited_for THEN '' ELSE ', and commits wait for another' END
+                || CASE WHEN NOT r.one_is_waited_for THEN ', and commits wait for another'
+                        WHEN e.patroni THEN ' (does Patroni have synchronous_mode_strict?)'
+                        ELSE '' END
             ELSE 'asynchronous, standbys: ' || r.standbys::text
                 || CASE s.names WHEN ''::text THEN ' (no synchronous_standby_names)'
                         ELSE ' (synchronous_commit ' || s.commits || ')' END END,
@@ -65,7 +70,16 @@ SELECT 'PostgreSQL ' || pg_catalog.current_setting('server_version'), {clock},
                         WHERE l.slot_type = 'physical'::text) AS slot,
                EXISTS (SELECT FROM pg_catalog.pg_settings g
                         WHERE g.name IN ('primary_conninfo'::text, 'primary_slot_name'::text)
-                              AND g.setting <> ''::text) AS standby) e,
+                              AND g.setting <> ''::text) AS standby,
+               EXISTS (SELECT FROM pg_catalog.pg_stat_activity a
+                        WHERE a.application_name LIKE 'Patroni%'::text) AS patroni,
+               coalesce((SELECT pg_catalog.max(h.service) FROM pg_catalog.pg_roles o
+                           JOIN (VALUES ('rds_superuser'::name, 'Amazon RDS or Aurora'::text),
+                                        ('cloudsqlsuperuser'::name, 'Google Cloud SQL'::text),
+                                        ('alloydbsuperuser'::name, 'Google AlloyDB'::text),
+                                        ('azure_pg_admin'::name, 'Azure'::text),
+                                        ('neon_superuser'::name, 'Neon'::text))
+                                h (role, service) ON o.rolname = h.role), '') AS service) e,
        (SELECT pg_catalog.bool_and(h.held) AS all_of_them,
                pg_catalog.bool_or(h.held AND h.privilege <> 'SELECT'::text) AS one_of_them
           FROM (SELECT p.privilege,

@@ -67,7 +67,7 @@ WITH RECURSIVE mine (oid) AS (
                'g'::text) = m.arguments AS expected,
            p.prosrc = m.body AS same,
            NOT p.prosecdef AND p.proconfig IS NULL AND p.provolatile = 'v'
-               AND l.lanname = 'plpgsql' AS tidy
+               AND l.lanname IN ('plpgsql', 'sql') AS tidy
       FROM made m JOIN pg_catalog.pg_namespace n ON true
       JOIN pg_catalog.pg_proc p ON p.pronamespace = n.oid
       JOIN pg_catalog.pg_language l ON l.oid = p.prolang

@@ -41,6 +41,7 @@
 \set leave :prefix leave
 \set wake :prefix wake
 \set wake_many :prefix wake_many
+\set relax :prefix relax
 \set listen :prefix listen
 \set try :prefix try
 \set break :prefix break
@@ -67,8 +68,8 @@ GRANT SELECT, UPDATE (moved) ON :"members" TO :"user";
 -- counter. A constraint keeps this column as it is.
 GRANT SELECT, UPDATE (id) ON :"meta" TO :"user";
 GRANT EXECUTE ON FUNCTION :"grant", :"grant_usual", :"grant_all", :"look", :"look_all",
-    :"new_counter", :"make_room", :"guard", :"enqueue", :"leave", :"wake", :"wake_many", :"listen",
-    :"try" TO :"user";
+    :"new_counter", :"make_room", :"guard", :"enqueue", :"leave", :"wake", :"wake_many", :"relax",
+    :"listen", :"try" TO :"user";
 \endif
 
 \if :{?operator}
@@ -78,8 +79,8 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON :"locks", :"waiters", :"once", :"walks",
 GRANT SELECT, INSERT, UPDATE ON :"fences", :"members" TO :"operator";
 GRANT SELECT, UPDATE (id, token_floor, swept, identity) ON :"meta" TO :"operator";
 GRANT EXECUTE ON FUNCTION :"grant", :"grant_usual", :"grant_all", :"look", :"look_all",
-    :"new_counter", :"make_room", :"guard", :"enqueue", :"leave", :"wake", :"wake_many", :"listen",
-    :"try", :"break", :"raise" TO :"operator";
+    :"new_counter", :"make_room", :"guard", :"enqueue", :"leave", :"wake", :"wake_many", :"relax",
+    :"listen", :"try", :"break", :"raise" TO :"operator";
 GRANT EXECUTE ON PROCEDURE :"housekeeping" TO :"operator";
 \endif
 

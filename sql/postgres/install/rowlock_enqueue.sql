@@ -11,9 +11,7 @@ DECLARE
 BEGIN
     -- Does not wait for the disk. A waiter whose ticket is lost in a crash takes a new one. Where
     -- commits wait for a standby, this one does too: the queue keeps its order in a failover.
-    IF pg_catalog.current_setting('synchronous_standby_names') = '' THEN
-        PERFORM pg_catalog.set_config('synchronous_commit', 'off', true);
-    END IF;
+    PERFORM rowlock_relax();
     -- Without p_ticket it looks through the queue: the answer to the first attempt may be lost.
     SELECT w.ticket INTO v_ticket FROM rowlock_waiters w
      WHERE w.name = p_name AND w.ticket >= p_ticket AND w.request = p_request

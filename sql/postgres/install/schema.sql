@@ -14,6 +14,7 @@
 BEGIN;
 SET LOCAL client_min_messages = warning;
 {tables}
+{rowlock_relax}
 {rowlock_wake}
 {rowlock_wake_many}
 {rowlock_leave}

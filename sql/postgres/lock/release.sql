@@ -16,6 +16,4 @@ DELETE FROM rowlock_locks
  WHERE name = {name}::text AND slot = {slot}::bigint AND owner = {owner}::text
        AND token = {token}::bigint
 RETURNING rowlock_wake(name)
-          AND ({joins}::boolean OR ttl > 60000000
-               OR pg_catalog.current_setting('synchronous_standby_names') <> ''
-               OR pg_catalog.set_config('synchronous_commit', 'off', true) = 'off')
+          AND ({joins}::boolean OR ttl > 60000000 OR rowlock_relax())

@@ -26,9 +26,7 @@ WITH wanted AS MATERIALIZED (
     RETURNING w.n, l.name, l.ttl
 ), woken AS MATERIALIZED (
     SELECT rowlock_wake_many(pg_catalog.array_agg(name))
-           AND (pg_catalog.max(ttl) > 60000000
-                OR pg_catalog.current_setting('synchronous_standby_names') <> ''
-                OR pg_catalog.set_config('synchronous_commit', 'off', true) = 'off') AS done
+           AND (pg_catalog.max(ttl) > 60000000 OR rowlock_relax()) AS done
       FROM gone
 )
 SELECT g.n, o.done FROM gone g CROSS JOIN woken o

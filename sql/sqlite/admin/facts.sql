@@ -12,7 +12,7 @@ SELECT 'SQLite ' || sqlite_version(), {clock}, query_only, 'serializable', 1,
        'synchronous ' || CASE level WHEN 0 THEN 'off' WHEN 1 THEN 'normal' WHEN 2 THEN 'full'
                                     ELSE 'extra' END,
        journal NOT IN ('off', 'memory') AND level >= CASE journal WHEN 'delete' THEN 3 ELSE 2 END,
-       1, 0, 'none', 1, 0, 0, 0, 0
+       1, 0, '', 'none', 1, 0, 0, 0, 0
   FROM (SELECT journal_mode AS journal FROM pragma_journal_mode),
        (SELECT synchronous AS level FROM pragma_synchronous), pragma_query_only,
        (SELECT coalesce((SELECT x.coll FROM pragma_index_list({prefix} || 'locks', {schema}) AS i

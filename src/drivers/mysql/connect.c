@@ -17,12 +17,8 @@
 
 #include "base/url.h"
 
-enum {
-    /* the first with CREATE PROCEDURE IF NOT EXISTS */
-    OLDEST_MYSQL = 80029,
-    /* the first with SKIP LOCKED */
-    OLDEST_MARIADB = 100600
-};
+/* The first with CREATE PROCEDURE IF NOT EXISTS, and the first with SKIP LOCKED. */
+enum { OLDEST_MYSQL = 80029, OLDEST_MARIADB = 100600 };
 
 enum { SOCKET, SSL_MODE, SSL_CA, SSL_CERT, SSL_KEY, DEFAULT_FILE, DEFAULT_GROUP, PARAMS };
 static const char *const params[PARAMS] = {"socket",  "ssl_mode",     "ssl_ca",       "ssl_cert",
@@ -58,18 +54,6 @@ static void set_tls(MYSQL *mysql, bool enforce, bool verify)
                     : enforce ? SSL_MODE_REQUIRED
                               : SSL_MODE_DISABLED;
     mysql_options(mysql, MYSQL_OPT_SSL_MODE, &mode);
-#endif
-}
-
-/* An option file may have switched reconnecting on. Oracle's library reconnects only if told to,
- * and writes a warning to stderr if the option is set at all. */
-static void never_reconnect(MYSQL *mysql)
-{
-#ifdef MARIADB_PACKAGE_VERSION_ID
-    my_bool no = 0;
-    mysql_options(mysql, MYSQL_OPT_RECONNECT, &no);
-#else
-    (void)mysql;
 #endif
 }
 
@@ -179,7 +163,11 @@ static enum rlk_class connect_to(struct conn *c, const struct opening *o,
         return class == RLK_SCHEMA ? RLK_INVALID : class;
     }
     close_on_exec(c->mysql);
-    never_reconnect(c->mysql);
+#ifdef MARIADB_PACKAGE_VERSION_ID
+    /* An option file may have switched reconnecting on. Oracle's library reconnects only if told
+     * to, and writes a warning to stderr if the option is set at all. */
+    mysql_options(c->mysql, MYSQL_OPT_RECONNECT, &(my_bool){0});
+#endif
     if (!o->tls || mysql_get_ssl_cipher(c->mysql))
         return RLK_DONE;
     return rlk_refuse(o->call, RLK_UNSUPPORTED,
@@ -205,7 +193,8 @@ static enum rlk_class check_version(struct conn *c, struct rlk_call *call)
     if (number >= (mariadb ? OLDEST_MARIADB : OLDEST_MYSQL) && !strstr(version, "TiDB"))
         return RLK_DONE;
     return rlk_refuse(call, RLK_UNSUPPORTED,
-                      "the server is %s %.60s; MySQL 8.0.29 or MariaDB 10.6 itself is needed",
+                      "the server is %s %.60s; MySQL 8.0.29 or MariaDB 10.6 itself is needed, and "
+                      "a proxy must report its version (ProxySQL: mysql-server_version)",
                       mariadb ? "MariaDB" : "MySQL", version);
 }
 

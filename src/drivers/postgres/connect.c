@@ -15,11 +15,10 @@ enum { OLDEST_SERVER = 120000 };
 /* ---- the first statement */
 
 /* Asks for the server's version and whether the session is ours alone. If it is, also for the
- * session's name, and sets its settings. A session is ours if its process is the one that libpq
- * knows: a pooler gives out a key of its own. A pooler may also lend us a session for as long as we
- * stay. We cannot see that, so the URL says it. No operator here or in sql/ depends on search_path.
- * If pg_catalog has no operator for exactly these types, the server may use one of another user's
- * schema. */
+ * session's name. A session is ours if its process is the one that libpq knows: a pooler gives out a
+ * key of its own. A pooler may also lend us a session for as long as we stay. We cannot see that, so
+ * the URL says it. No operator here or in sql/ depends on search_path. If pg_catalog has no operator
+ * for exactly these types, the server may use one of another user's schema. */
 static const char HELLO[] =
     "/* rowlock:hello */ SELECT pg_catalog.current_setting('server_version_num'),"
     " h.ours, pg_catalog.current_setting('transaction_read_only')::boolean,"
@@ -28,14 +27,8 @@ static const char HELLO[] =
     " 'database user', 'client', 'session') FROM pg_catalog.pg_settings"
     " WHERE name = 'default_transaction_read_only') END,"
     " (SELECT pid::text || ' ' || pg_catalog.date_part('epoch', backend_start)::text"
-    " FROM pg_catalog.pg_stat_activity WHERE h.ours AND pid = pg_catalog.pg_backend_pid()),"
-    " CASE WHEN h.ours THEN"
-    " pg_catalog.set_config('default_transaction_isolation', 'read committed', false) ||"
-    " pg_catalog.set_config('statement_timeout', $2::text, false) ||"
-    " pg_catalog.set_config('lock_timeout', $3::text, false) ||"
-    " pg_catalog.set_config('standard_conforming_strings', 'on', false) ||"
-    " pg_catalog.set_config('quote_all_identifiers', 'off', false) END"
-    " FROM (SELECT pg_catalog.pg_backend_pid() = $1::int OR $4::boolean AS ours OFFSET 0) h";
+    " FROM pg_catalog.pg_stat_activity WHERE h.ours AND pid = pg_catalog.pg_backend_pid())"
+    " FROM (SELECT pg_catalog.pg_backend_pid() = $1::int OR $2::boolean AS ours OFFSET 0) h";
 
 /* Another session may have the same pid by now, so the start time is compared too. A pooler in
  * session mode may have given the same session back to us. Then its last statement is over. A
@@ -60,7 +53,7 @@ static int read_hello(void *context, const rowlock_value *cells, size_t count)
 {
     enum { VERSION, OURS, READ_ONLY, SET_READ_ONLY, SESSION };
     struct greeting *g = context;
-    if (!rlk_cells_fit("tbbBTT", cells, count))
+    if (!rlk_cells_fit("tbbBT", cells, count))
         return 1;
     g->version = (int)strtol(cells[VERSION].text, NULL, 10);
     g->ours = cells[OURS].number != 0;
@@ -76,15 +69,15 @@ static int read_hello(void *context, const rowlock_value *cells, size_t count)
 static enum rlk_class greet(struct conn *p, struct rlk_call *call, const struct rlk_target *target,
                             bool to_write, struct rlk_hello *hello)
 {
-    int64_t timeout_ms = target ? target->timeout_ms : 0;
     const rowlock_value values[] = {rowlock_int(p->adopted ? 0 : PQbackendPID(p->conn)),
-                                    rowlock_int(timeout_ms), rowlock_int(timeout_ms / 2 + 1),
                                     rowlock_bool(target && target->session_is_ours)};
     struct greeting greeting = {.hello = hello};
     snprintf(hello->schema, sizeof hello->schema, "public");
     p->direct = p->standby = false;
+    p->settings = UNSET;
+    p->timeout_ms = target ? target->timeout_ms : 0;
     struct rlk_query query = {
-        .sql = HELLO, .values = values, .count = 4, .each = read_hello, .context = &greeting};
+        .sql = HELLO, .values = values, .count = 2, .each = read_hello, .context = &greeting};
     enum rlk_class class = pg_refuse_others(p->conn, call);
     if (class == RLK_DONE)
         class = pg_run(p, call, &query);
@@ -264,11 +257,6 @@ struct opening {
     bool to_write;
 };
 
-static const char *next_item(char **list, bool is_list)
-{
-    return is_list ? strsep(list, ",") : *list;
-}
-
 /* The ping tells a setting that libpq refuses from a server that cannot be reached. */
 static enum rlk_class start_login(struct opening *o)
 {
@@ -285,9 +273,9 @@ static enum rlk_class start_login(struct opening *o)
         values[i] = options[i].val;
     }
 #define SET(key, value) values[find(options, key) - options] = (value)
-    SET("host", next_item(&o->hosts, several));
-    SET("hostaddr", next_item(&o->addresses, several));
-    SET("port", next_item(&o->ports, several && o->many_ports));
+    SET("host", several ? strsep(&o->hosts, ",") : o->hosts);
+    SET("hostaddr", several ? strsep(&o->addresses, ",") : o->addresses);
+    SET("port", several && o->many_ports ? strsep(&o->ports, ",") : o->ports);
     SET("client_encoding", "UTF8");
     if (o->to_write)
         SET("target_session_attrs", NULL);

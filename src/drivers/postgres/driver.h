@@ -19,6 +19,9 @@
 /* the limit of the server */
 enum { MOST_COLUMNS = 1664 };
 
+/* How the session plans its statements. */
+enum settings { UNSET, PLANS_ONCE, PLANS_ANEW };
+
 struct prepared {
     /* the server has a statement with this name */
     bool exists;
@@ -36,8 +39,9 @@ struct conn {
     bool direct;
     /* statements are sent whole and not prepared */
     bool whole;
-    /* the session has the settings of plan_once */
-    bool plans_once;
+    /* those that the session has */
+    enum settings settings;
+    int64_t timeout_ms;
     struct prepared prepared[RLK_PLACES];
     struct rlk_places places;
     /* the URL, the role or the database has set default_transaction_read_only */
