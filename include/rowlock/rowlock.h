@@ -542,7 +542,7 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_acquire_all(rowlock_lock *const *lock
  *                      rowlock_lock_remaining_ms().
  * Guarantees
  *   - It never creates a grant.
- * Round trips  1
+ * Round trips  1; 2 if the lock is LOST
  * Example      examples/handover.c
  */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_renew(rowlock_lock *lock, int64_t ttl_ms);
@@ -595,7 +595,7 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_verify(rowlock_lock *lock);
  *              unless commits wait for a standby. If the server crashes a moment later, the lock
  *              stands until its lease is over. Grants always wait, and none is there without the
  *              releases before it.
- * Round trips  1; MariaDB: 2 if LOST; 1 more after a lost answer
+ * Round trips  1; 2 if LOST, MariaDB 3; 1 more after a lost answer
  */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_release(rowlock_lock *lock);
 

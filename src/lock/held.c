@@ -24,26 +24,6 @@ static int enter(const rowlock_lock *lock, const char *verb)
     return rlk_enter(lock->db, verb, lock->name);
 }
 
-static int64_t lease_ttl(const rowlock_lock *lock);
-static int release_grant(rowlock_lock *lock, int64_t worth_until_us);
-static int withdraw_grant(rowlock_lock *lock);
-
-void rlk_release_quietly(rowlock_lock *lock)
-{
-    bool holding = lock->state == RLK_HOLDING && !lock->attached;
-    if (lock->db->pid != getpid() || (!holding && !lock->request_open && !lock->ticket.request))
-        return;
-    rlk_action(lock->db, "release at close lock", lock->name);
-    rlk_leave_queue(lock, rlk_is_up(lock->db) ? 0 : rlk_now_us() + CLOSE_US);
-    if (!holding && !lock->request_open)
-        return;
-    int result =
-        holding ? release_grant(lock, rlk_now_us() + lease_ttl(lock)) : withdraw_grant(lock);
-    if (result != ROWLOCK_OK)
-        rlk_log(ROWLOCK_LOG_WARNING, "lock '%s' could not be released at close: %s", lock->name,
-                lock->db->error.text);
-}
-
 void rlk_hold_nothing(rowlock_lock *lock)
 {
     rlk_entry_stop(lock);
@@ -86,13 +66,13 @@ static int found_lost(rowlock_lock *lock)
 }
 
 /* A handle that was LOST stays LOST. */
-static int need_grant(rowlock_lock *lock)
+int rlk_need_grant(const rowlock_lock *lock, rowlock_db *db)
 {
     if (lock->state == RLK_HOLDING)
         return ROWLOCK_OK;
     if (lock->state == RLK_GONE)
-        return rlk_fail(lock->db, ROWLOCK_LOST, "the grant was lost earlier");
-    return rlk_fail(lock->db, ROWLOCK_EMISUSE, "this handle does not hold the lock");
+        return rlk_fail(db, ROWLOCK_LOST, "the grant was lost earlier");
+    return rlk_fail(db, ROWLOCK_EMISUSE, "this handle does not hold the lock");
 }
 
 void rlk_renew_begin(rowlock_lock *lock, struct rlk_renewal *r, int64_t ttl_us,
@@ -140,6 +120,16 @@ int rlk_renew_end(rowlock_lock *lock, const struct rlk_renewal *r, int result)
     return r->answer.lapsed_us > 0 ? ROWLOCK_LAPSED : ROWLOCK_OK;
 }
 
+/* No row was found. A server whose standby was promoted may lack the grant. rlk_verify() fails
+ * there. true: the server that we reach now has it, so ask that one again. */
+static bool stands(rowlock_lock *lock, int *result)
+{
+    struct rlk_held held = rlk_held_of(lock);
+    struct rlk_verified verified = {0};
+    *result = rlk_verify(lock->db, &held, RLK_OUTSIDE, 0, &verified);
+    return *result == ROWLOCK_OK && verified.found;
+}
+
 int rlk_renew(rowlock_lock *lock, int64_t ttl_us, int64_t patient_until_us)
 {
     struct rlk_renewal r;
@@ -147,7 +137,8 @@ int rlk_renew(rowlock_lock *lock, int64_t ttl_us, int64_t patient_until_us)
     do {
         rlk_renew_begin(lock, &r, ttl_us, patient_until_us);
         result = rlk_ask(lock->db, &r.ask);
-    } while (result == ROWLOCK_OK && !r.answer.found && rlk_try_other_slot(lock));
+    } while (result == ROWLOCK_OK && !r.answer.found &&
+             (rlk_try_other_slot(lock) || stands(lock, &result)));
     return rlk_renew_end(lock, &r, result);
 }
 
@@ -162,7 +153,7 @@ static int64_t lease_ttl(const rowlock_lock *lock)
 int rowlock_renew(rowlock_lock *lock, int64_t ttl_ms)
 {
     int result = enter(lock, "renew lock");
-    if (result != ROWLOCK_OK || (result = need_grant(lock)) != ROWLOCK_OK)
+    if (result != ROWLOCK_OK || (result = rlk_need_grant(lock, lock->db)) != ROWLOCK_OK)
         return result;
     if (ttl_ms != 0 && (result = rlk_check_ttl(&lock->db->error, ttl_ms)) != ROWLOCK_OK)
         return result;
@@ -172,7 +163,7 @@ int rowlock_renew(rowlock_lock *lock, int64_t ttl_ms)
 int rowlock_verify(rowlock_lock *lock)
 {
     int result = enter(lock, "verify lock");
-    if (result != ROWLOCK_OK || (result = need_grant(lock)) != ROWLOCK_OK)
+    if (result != ROWLOCK_OK || (result = rlk_need_grant(lock, lock->db)) != ROWLOCK_OK)
         return result;
     struct rlk_held held = rlk_held_of(lock);
     struct rlk_verified verified = {0};
@@ -192,15 +183,12 @@ static int set_note(rowlock_lock *lock, const char *text)
 {
     struct rlk_held held = rlk_held_of(lock);
     struct rlk_ask ask = {.retryable_if_lost = true};
-    struct rlk_verified verified = {0};
     rlk_step_note(&ask, &held, text);
     int result = rlk_ask(lock->db, &ask);
-    bool changed = rlk_has_changed(&ask);
-    if (result == ROWLOCK_OK && !changed)
-        result = rlk_verify(lock->db, &held, RLK_OUTSIDE, 0, &verified);
+    bool found = rlk_has_changed(&ask) || (result == ROWLOCK_OK && stands(lock, &result));
     if (result != ROWLOCK_OK)
         return result;
-    if (!changed && !verified.found)
+    if (!found)
         return rlk_try_other_slot(lock) ? set_note(lock, text) : found_lost(lock);
     lock->slot_known = true;
     lock->unproven = false;
@@ -210,7 +198,7 @@ static int set_note(rowlock_lock *lock, const char *text)
 int rowlock_note(rowlock_lock *lock, const char *note)
 {
     int result = enter(lock, "set the note of lock");
-    if (result != ROWLOCK_OK || (result = need_grant(lock)) != ROWLOCK_OK)
+    if (result != ROWLOCK_OK || (result = rlk_need_grant(lock, lock->db)) != ROWLOCK_OK)
         return result;
     const char *text = note ? note : "";
     result = rlk_check_text(&lock->db->error, "note", text, true);
@@ -265,7 +253,11 @@ static int release_grant(rowlock_lock *lock, int64_t worth_until_us)
         return result;
     if (rlk_try_other_slot(lock))
         return release_grant(lock, worth_until_us);
-    return lock->release_open ? resolve_release(lock) : found_lost(lock);
+    if (lock->release_open)
+        return resolve_release(lock);
+    if (stands(lock, &result))
+        return release_grant(lock, worth_until_us);
+    return result == ROWLOCK_OK ? found_lost(lock) : result;
 }
 
 /* Removes the grant of an acquire whose answer was lost, if there is one. */
@@ -281,23 +273,37 @@ static int withdraw_grant(rowlock_lock *lock)
     return result;
 }
 
+void rlk_release_quietly(rowlock_lock *lock)
+{
+    bool holding = lock->state == RLK_HOLDING && !lock->attached;
+    if (lock->db->pid != getpid() || (!holding && !lock->request_open && !lock->ticket.request))
+        return;
+    rlk_action(lock->db, "release at close lock", lock->name);
+    rlk_leave_queue(lock, rlk_is_up(lock->db) ? 0 : rlk_now_us() + CLOSE_US);
+    if (!holding && !lock->request_open)
+        return;
+    int result =
+        holding ? release_grant(lock, rlk_now_us() + lease_ttl(lock)) : withdraw_grant(lock);
+    if (result != ROWLOCK_OK)
+        rlk_log(ROWLOCK_LOG_WARNING, "lock '%s' could not be released at close: %s", lock->name,
+                lock->db->error.text);
+}
+
 int rowlock_release(rowlock_lock *lock)
 {
     int result = enter(lock, "release lock");
     if (result != ROWLOCK_OK)
         return result;
-    if (lock->state == RLK_IDLE)
-        return rlk_fail(lock->db, ROWLOCK_EMISUSE, "this handle does not hold the lock");
     if (lock->state == RLK_HOLDING && lock->depth > 1) {
         lock->depth--;
         return ROWLOCK_OK;
     }
     if (lock->state == RLK_HOLDING)
         result = release_grant(lock, 0);
-    else if (lock->release_open)
+    else if (lock->state == RLK_GONE && lock->release_open)
         result = resolve_release(lock);
     else
-        result = rlk_fail(lock->db, ROWLOCK_LOST, "the grant was lost earlier");
+        result = rlk_need_grant(lock, lock->db);
     if (result != ROWLOCK_OK && result != ROWLOCK_LOST)
         return result;
     if (--lock->depth == 0)

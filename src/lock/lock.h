@@ -72,7 +72,9 @@ void rlk_lock_unlink(rowlock_lock *lock);
 /* most_us limits the term, in case the server's answer is wrong. 0: no limit. */
 struct rlk_term rlk_term_of(int64_t sent_us, int64_t expires_us, int64_t now_us, int64_t most_us);
 struct rlk_held rlk_held_of(const rowlock_lock *lock);
-/* Is the grant in the table? It only reads. not_after_us is that of struct rlk_ask. */
+/* Fails unless the handle holds the lock. The error is that of db. */
+int rlk_need_grant(const rowlock_lock *lock, rowlock_db *db);
+/* Is the grant in the table? not_after_us is that of struct rlk_ask. */
 int rlk_verify(rowlock_db *db, const struct rlk_held *held, enum rlk_where where,
                int64_t not_after_us, struct rlk_verified *out);
 int rlk_last_grant(rowlock_db *db, const char *name, struct rlk_last *out);

@@ -32,15 +32,6 @@ static int enter_tx(rowlock_lock *lock, rowlock_db *tx, const char *verb)
     return rlk_same_tables(tx, RLK_INSIDE, lock->db);
 }
 
-static int need_grant(const rowlock_lock *lock, rowlock_db *tx)
-{
-    if (lock->state == RLK_HOLDING)
-        return ROWLOCK_OK;
-    if (lock->state == RLK_GONE)
-        return rlk_fail(tx, ROWLOCK_LOST, "the grant was lost earlier");
-    return rlk_fail(tx, ROWLOCK_EMISUSE, "this handle does not hold the lock");
-}
-
 /* ---- guard */
 
 /* If the transaction of our grant was never committed, another grant may have the same token. Only
@@ -87,7 +78,7 @@ static int guard(rowlock_lock *lock, rowlock_db *tx)
 int rowlock_guard(rowlock_lock *lock, rowlock_db *tx)
 {
     int result = enter_tx(lock, tx, "guard by lock");
-    if (result != ROWLOCK_OK || (result = need_grant(lock, tx)) != ROWLOCK_OK)
+    if (result != ROWLOCK_OK || (result = rlk_need_grant(lock, tx)) != ROWLOCK_OK)
         return result;
     return guard(lock, tx);
 }
@@ -158,7 +149,7 @@ static int delete_grant(rowlock_lock *lock, rowlock_db *tx)
 int rowlock_tx_release(rowlock_lock *lock, rowlock_db *tx)
 {
     int result = enter_tx(lock, tx, "release in your transaction lock");
-    if (result != ROWLOCK_OK || (result = need_grant(lock, tx)) != ROWLOCK_OK)
+    if (result != ROWLOCK_OK || (result = rlk_need_grant(lock, tx)) != ROWLOCK_OK)
         return result;
     if (lock->depth > 1)
         return rlk_fail(tx, ROWLOCK_EMISUSE,

@@ -383,8 +383,18 @@ const char *const lock_names[] = {"exclusive-0", "exclusive-1", "branch-0", "bra
 static struct client clients[CLIENTS];
 static struct helper *threads[CLIENTS];
 
+void await_server(const char *url)
+{
+    rowlock_db *db = NULL;
+    int64_t give_up = clock_ms() + slow_ms(60000);
+    while (rowlock_db_open(url, NULL, &db, NULL) != ROWLOCK_OK && clock_ms() < give_up)
+        sleep_ms(100);
+    rowlock_db_close(db);
+}
+
 rowlock_db *load_open(const char *url)
 {
+    await_server(url);
     return must_open_with(url, OPTIONS(db, .connect_timeout_ms = CONNECT_MS,
                                        .statement_timeout_ms = STATEMENT_MS,
                                        .reconnect_ms = RECONNECT_MS));

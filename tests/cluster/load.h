@@ -52,6 +52,8 @@ struct client {
 /* ---- clients.c */
 
 extern const char *const lock_names[];
+/* Returns when a server can be reached, which may take a while in a cluster. */
+void await_server(const char *url);
 rowlock_db *load_open(const char *url);
 rowlock_table *open_accounts(rowlock_db *db);
 rowlock_table *open_journal(rowlock_db *db);

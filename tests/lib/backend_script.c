@@ -32,6 +32,7 @@ static struct {
     pthread_t jumper;
     /* a transaction of ours is open */
     bool in_tx;
+    bool gone;
     int queries;
 } state;
 
@@ -813,6 +814,7 @@ static void give_facts(const struct rlk_query *query, const struct script_answer
         rowlock_bool(true),
         rowlock_bool(true),
         rowlock_bool(false),
+        rowlock_text(""),
         rowlock_text(answer->rows == 0   ? "0 late"
                      : answer->rows == 1 ? "1 late"
                                          : ""),
@@ -974,6 +976,11 @@ static enum rlk_class script_backend_query(void *conn, struct rlk_call *call,
     note_question(query);
     leave();
     struct script_answer answer = take_for(c, op, call, number(query, "request"));
+    /* What is gone for a renewal or a release is gone for the proof after it. left_us: it is not. */
+    enter();
+    answer.missing |= op == OP_VERIFY && state.gone && !answer.left_us;
+    state.gone = answer.missing && (op == OP_RENEW || op == OP_RELEASE);
+    leave();
     query->changed = answer.changed;
     if (answer.give)
         answer.give(query);

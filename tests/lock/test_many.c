@@ -278,11 +278,12 @@ int main(void)
     test_late(ANSWER(.class = RLK_DONE), 0, ROWLOCK_OK, "meta acquire_all renew renew renew",
               "all are there");
     test_late(ANSWER(.missing = true), 0, ROWLOCK_BUSY,
-              "meta acquire_all renew renew release release", "one was taken over meanwhile");
+              "meta acquire_all renew renew verify release release",
+              "one was taken over meanwhile");
     test_late(FAILS(RLK_DENIED), 0, ROWLOCK_EDENIED,
               "meta acquire_all renew renew release withdraw release", "one cannot be renewed");
     test_late(ANSWER(.missing = true), ROWLOCK_FOREVER, ROWLOCK_OK,
-              "meta acquire_all renew renew release release enqueue acquire_all",
+              "meta acquire_all renew renew verify release release enqueue acquire_all",
               "a waiter goes on then");
     test_keeper();
     end();

@@ -134,7 +134,8 @@ static enum rlk_class fail_login(struct conn *p, struct rlk_call *call)
     text[strcspn(text, "\n")] = '\0';
     rlk_diag_set(call, 0, state, text);
     class = pg_class_of(state);
-    return class == RLK_UNCERTAIN ? RLK_UNSENT : class;
+    /* XX000 is what pgpool-II says while it has not noticed that a server is gone. */
+    return class == RLK_UNCERTAIN || strcmp(state, "XX000") == 0 ? RLK_UNSENT : class;
 }
 
 /* Has the server sent an answer other than an error, and is it still listening? libpq reports a
