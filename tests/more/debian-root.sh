@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
 # Unpacks packages of another Debian suite, with everything they depend on, into a folder of their own.
 #
-# usage: debian-root.sh SUITE ROOT PACKAGE…
+# usage: debian-root.sh [--only] SUITE ROOT PACKAGE…
+#   --only: these packages alone, for programs that the system's interpreter runs
 # Nothing is installed and the machine's own package state stays as it is: apt works on lists inside ROOT.
 # The suite's C library comes along, and the programs are patched to use it. ROOT cannot be moved later,
 # since its path is in them. ROOT/VERSIONS names what was unpacked.
 set -euo pipefail
 
+only=
+[ "${1:-}" != --only ] || { only=1 && shift; }
 [ $# -ge 3 ] || { echo "usage: $0 SUITE ROOT PACKAGE…" >&2; exit 64; }
 suite=$1
 root=$(readlink -m "$2")
@@ -54,7 +57,9 @@ unneeded+='|sysvinit-utils|ucf|sensible-utils|ssl-cert|openssl|openssl-provider-
 unneeded+='|mawk|bash|dash|sed|grep|diffutils|findutils|psmisc|procps|rsync|lsof|iproute2|login.*'
 unneeded+='|libpam.*|libsemanage.*|systemd.*|udev|tzdata|locales.*|netbase|logrotate|cron.*|lsb-base'
 unneeded+='|postgresql-common.*|postgresql-client-common|gcc-[0-9]*-base)$'
-mapfile -t packages < <(apt install --simulate "$@" | awk '/^Inst / { print $2 }' | grep -vE "$unneeded")
+packages=("$@")
+[ -n "$only" ] ||
+    mapfile -t packages < <(apt install --simulate "$@" | awk '/^Inst / { print $2 }' | grep -vE "$unneeded")
 [ ${#packages[@]} -gt 0 ] || { echo "$suite has no $*" >&2; exit 1; }
 
 mkdir "$apt_dir/debs"
@@ -75,6 +80,7 @@ for name in lib lib64 bin sbin; do
     ln -sfn "usr/$name" "$root/$name"
 done
 
+[ -z "$only" ] || { chmod -R a+rX "$root" && mv "$root/.versions" "$root/VERSIONS" && exit; }
 libs=$root/usr/lib/$(gcc -print-multiarch)
 loader=$(find "$libs" -maxdepth 1 -name 'ld-linux*.so.*' | head -n 1)
 [ -x "$loader" ] || { echo "no loader in $libs" >&2; exit 1; }
