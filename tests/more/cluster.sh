@@ -4,7 +4,7 @@
 # Each node has a network namespace of its own, so it can be cut off: node N has the address 10.77.0.N. The
 # command runs in another one, 10.77.0.254. A bridge connects them. A node's Unix socket works from everywhere.
 #
-#     own_network "$@"          runs the script again inside such a namespace
+#     own_network "$@"          runs the script again inside such a namespace, and one of mounts
 #     start_nodes KIND COMMAND  KIND_make DIR PORT NUMBER for each node, KIND_join DIR NUMBER when it answers;
 #                               then COMMAND, and stops the nodes
 #
@@ -20,7 +20,7 @@ PORT=21000
 NODE_USER=root
 
 own_network() {
-    local unshare=(unshare --net)
+    local unshare=(unshare --net --mount)
     [ $# -gt 0 ] || fail "which command?"
     if [ -z "${ROWLOCK_TEST_OWN_NETWORK:-}" ]; then
         [ "$(id -u)" = 0 ] || unshare+=(--user --map-current-user --keep-caps)

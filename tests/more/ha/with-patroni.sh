@@ -1,18 +1,26 @@
 #!/usr/bin/env bash
-# Runs a command beside three nodes of Patroni, each with etcd and PostgreSQL, and HAProxy before them. See
-# ../cluster.sh for the network.
+# Runs a command beside three nodes of Patroni, each with etcd and PostgreSQL; HAProxy before them, and
+# pgbouncer before HAProxy. See ../cluster.sh for the network.
 #
 # usage: with-patroni.sh [--etcd3] [SETTING=VALUE]… COMMAND…     settings of Patroni's bootstrap.dcs
 #   --etcd3: Patroni speaks etcd's API version 3. Before 3.0.3 a leader that has slept takes its key back then.
 #   PGBIN  the folder of PostgreSQL's programs
+#   PATRONI_ROOT  a folder with another Patroni, unpacked; the system's Python runs it
 #
-# COMMAND finds the hosts of the nodes in PATRONI_HOSTS, the addresses of HAProxy with quick checks and with those of
-# Patroni's sample in PATRONI_QUICK and PATRONI_SAMPLE. patroni-ctl.sh kills, freezes and cuts off their parts.
+# COMMAND finds in PATRONI_HOSTS the hosts of the nodes, and these addresses:
+#   PATRONI_QUICK, PATRONI_SAMPLE  HAProxy with quick checks, and with those of Patroni's sample
+#   PATRONI_BRIEF                  the quick checks, and idle connections are cut after 2 s
+#   PATRONI_BOUNCER                pgbouncer, whose server is PATRONI_QUICK
+#   PATRONI_NAMED                  a host name. Patroni's callback moves it to the leader
+# patroni-ctl.sh kills, freezes and cuts off their parts.
 set -euo pipefail
 . "$(dirname "$0")/../cluster.sh"
+. "$(dirname "$0")/../pgbouncer.sh"
 
 own_network "$@"
 find_pgbin
+[ -z "${PATRONI_ROOT:-}" ] ||
+    export PATH=$PATRONI_ROOT/usr/bin:$PATH PYTHONPATH=$PATRONI_ROOT/usr/lib/python3/dist-packages
 api=etcd
 [ "${1:-}" != --etcd3 ] || { api=etcd3 && shift; }
 settings=(synchronous_mode=true synchronous_mode_strict=true)
@@ -50,6 +58,7 @@ patroni_make() {
         printf 'postgresql:\n  listen: "%s:5432"\n  connect_address: "%s:5432"\n' "$host" "$host"
         printf '  data_dir: %s\n  bin_dir: %s\n  pgpass: %s\n' "$dir/data" "$PGBIN" "$dir/pgpass"
         printf '  pg_hba: ["local all all trust", "host all all 0.0.0.0/0 trust", "host replication all 0.0.0.0/0 trust"]\n'
+        printf '  callbacks: {on_role_change: "%s %s"}\n' "$folder/names_leader" "$host"
         printf '  parameters: {unix_socket_directories: %s}\n' "$dir"
         printf '  authentication: {superuser: {username: postgres}, replication: {username: replicator}}\n'
     } >"$dir/patroni.yml"
@@ -62,17 +71,19 @@ haproxy_make() {
     local number
     {
         printf 'global\n  maxconn 1000\ndefaults\n  mode tcp\n  retries 2\n  timeout connect 2s\n'
-        printf '  timeout check 2s\n  timeout client 30m\n  timeout server 30m\n'
+        printf '  timeout check 2s\n'
         printf 'listen stats\n  bind %s.254:7000\n  mode http\n  stats enable\n  stats uri /\n' "$NETWORK"
-        while read -r name port checks; do
-            printf 'listen %s\n  bind %s.254:%s\n  option httpchk OPTIONS /primary\n' "$name" "$NETWORK" "$port"
+        while read -r name port idle checks; do
+            printf 'listen %s\n  bind *:%s\n  option httpchk OPTIONS /primary\n' "$name" "$port"
+            printf '  timeout client %s\n  timeout server %s\n' "$idle" "$idle"
             printf '  http-check expect status 200\n  default-server %s on-marked-down shutdown-sessions\n' "$checks"
             for number in "${NODES[@]}"; do
                 printf '  server node%s %s.%s:5432 check port 8008\n' "$number" "$NETWORK" "$number"
             done
         done <<'ENDPOINTS'
-quick 5000 inter 500ms fall 1 rise 1
-sample 5001 inter 3s fall 3 rise 2
+quick 5000 30m inter 500ms fall 1 rise 1
+brief 5002 2s inter 500ms fall 1 rise 1
+sample 5001 30m inter 3s fall 3 rise 2
 ENDPOINTS
     } >"$folder/haproxy/haproxy.cfg"
     printf '%s\n' "$(command -v haproxy)" -db -f "$folder/haproxy/haproxy.cfg" >"$folder/haproxy/argv"
@@ -82,7 +93,7 @@ haproxy_answers() { (exec 3<>"/dev/tcp/$NETWORK.254/5000") 2>/dev/null; }
 stop_all() {
     trap '' INT TERM HUP
     local number
-    server_crash "$folder/haproxy" 2>/dev/null
+    for part in haproxy pgbouncer; do server_crash "$folder/$part" 2>/dev/null; done
     for number in "${NODES[@]}"; do "$(dirname "$0")/patroni-ctl.sh" down "$number" 2>/dev/null; done
     kill "${holders[@]}" 2>/dev/null
     [ -z "${PATRONI_KEEP:-}" ] || cp -r "$folder" "$PATRONI_KEEP"
@@ -95,7 +106,13 @@ trap 'exit 143' TERM HUP
 for part in etcd node; do
     for number in "${NODES[@]}"; do (as_server mkdir -p "$folder/$part$number"); done
 done
-(as_server mkdir -p "$folder/haproxy")
+(as_server mkdir -p "$folder/haproxy" "$folder/pgbouncer")
+cat >"$folder/names_leader" <<CALLBACK
+#!/bin/sh
+# usage: names_leader ADDRESS on_role_change ROLE CLUSTER. Readers never see an empty file.
+case \$3 in master | primary) echo "\$1 leader" 1<>"$folder/hosts" ;; esac
+CALLBACK
+chmod 755 "$folder/names_leader"
 for number in "${NODES[@]}"; do
     make_network "$folder/node$number" "$number"
     cp "$folder/node$number/network" "$folder/etcd$number/network"
@@ -110,8 +127,15 @@ haproxy_make
 SERVER_DEATH_SIGNAL=KILL server_start haproxy "$folder/haproxy" || fail "no HAProxy"
 "$(dirname "$0")/patroni-ctl.sh" whole || fail "the nodes do not become a cluster"
 "$(dirname "$0")/patroni-ctl.sh" proxied || fail "HAProxy does not find the leader"
+pgbouncer_make "$folder/pgbouncer" 6432 5000 transaction 30
+echo "server_login_retry = 1" >>"$folder/pgbouncer/pgbouncer.ini"
+SERVER_DEATH_SIGNAL=KILL server_start pgbouncer "$folder/pgbouncer" || fail "no pgbouncer"
+printf '%s leader\n127.0.0.1 localhost\n' "$NETWORK.$("$(dirname "$0")/patroni-ctl.sh" leader)" >"$folder/hosts"
+own_by_server "$folder/hosts"
+mount --bind "$folder/hosts" /etc/hosts
 
 export PATRONI_HOSTS=$NETWORK.1:5432,$NETWORK.2:5432,$NETWORK.3:5432
-export PATRONI_QUICK=$NETWORK.254:5000 PATRONI_SAMPLE=$NETWORK.254:5001
+export PATRONI_QUICK=$NETWORK.254:5000 PATRONI_SAMPLE=$NETWORK.254:5001 PATRONI_BRIEF=$NETWORK.254:5002
+export PATRONI_BOUNCER=127.0.0.1:6432 PATRONI_NAMED=leader:5432
 export PATRONI_API=$api ROWLOCK_TEST_CLUSTER=patroni ROWLOCK_TEST_NODES=postgresql://postgres@$PATRONI_HOSTS/postgres
 "$@"
