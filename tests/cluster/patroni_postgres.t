@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Three nodes of Patroni with synchronous replication, strict. A third of the clients name all hosts, a third
-# HAProxy with quick checks, a third HAProxy with the checks of Patroni's sample. Needs tests/more/ha/with-patroni.sh.
-# With etcd's API 3, Patroni 3.0.2 itself goes wrong (its pull request 2689).
+# Three nodes of Patroni with synchronous replication, strict. A fifth of the clients each: all hosts, HAProxy with
+# quick checks, HAProxy with the checks of Patroni's sample, pgbouncer before the quick one, a name that moves with the
+# leader. Needs tests/more/ha/with-patroni.sh. With etcd's API 3, Patroni 3.0.2 itself goes wrong (its pull request 2689).
+# ROWLOCK_TEST_FAILOVERS: how often the leader dies in the last fault; 4.
 . "$(dirname "$0")/nodes.sh"
 
 cluster_is patroni
@@ -24,8 +25,12 @@ fails_over() {
 }
 
 mended() {
+    local endpoint
     "$@"
     ok "$what: all nodes are together again" ctl whole
+    for endpoint in $LOAD_URLS; do
+        ok "$what: $endpoint grants" until_true "$command" --url "$endpoint" run -w 5s probe -- true
+    done
     load_mark whole
     load_goes_on "$what: all go on"
 }
@@ -38,7 +43,8 @@ node_dies() {
 }
 
 again_and_again() {
-    for _ in 1 2 3 4; do node_dies; done
+    local turn
+    for ((turn = 0; turn < ${ROWLOCK_TEST_FAILOVERS:-4}; turn++)); do node_dies; done
 }
 
 server_dies() {
@@ -93,17 +99,42 @@ proxy_dies() {
     mended ctl start proxy
 }
 
-LOAD_URLS="$(url "$PATRONI_HOSTS") $(url "$PATRONI_QUICK") $(url "$PATRONI_SAMPLE")"
+# No client reaches the leader, and no node misses it.
+is_hidden() {
+    first=$(ctl leader)
+    of_leader hide
+    load_mark cut
+    sleep $OUTAGE_S
+    load_mark back
+    mended ctl heal
+    is "$what: no other node is promoted" "$(ctl leader)" "$first"
+}
+
+bouncer_fails() {
+    ctl "$1" bouncer
+    load_mark "$1"
+    sleep $OUTAGE_S
+    load_goes_on "$what: the others go on"
+    mended ctl "$2" bouncer
+}
+bouncer_dies() { bouncer_fails kill start; }
+bouncer_freezes() { bouncer_fails freeze thaw; }
+
+idles() { load_goes_on "$what: all go on" 500; }
+
+LOAD_URLS="$(url "$PATRONI_HOSTS") $(url "$PATRONI_QUICK") $(url "$PATRONI_SAMPLE") $(url "$PATRONI_BOUNCER")"
+LOAD_URLS+=" $(url "$PATRONI_NAMED")"
 LOAD_INSTALL_URL=$(url "$PATRONI_QUICK")
 export LOAD_URLS LOAD_INSTALL_URL
 load_install
 
-if [ "$PATRONI_API" = etcd3 ]; then
+if [[ "$PATRONI_API $(patroni --version)" == "etcd3 patroni 3.0."[0-2] ]]; then
     breaks "the leader's server is frozen, etcd's API 3" server_freezes "no token is granted twice"
     done_testing
     exit
 fi
 while read -r fault name; do
+    [ "$fault" != idles ] || LOAD_URLS=$(url "$PATRONI_BRIEF")
     case $name in *"${ROWLOCK_TEST_FAULTS:-}"*) under_load "$name" "$fault" ;; esac
 done <<'FAULTS'
 node_dies the leader's node dies
@@ -117,6 +148,10 @@ is_switched the leader is switched
 is_switched it is switched again
 store_dies a member of etcd dies
 proxy_dies the proxy dies
+is_hidden only the clients lose the leader
+bouncer_dies pgbouncer dies
+bouncer_freezes pgbouncer is frozen
 again_and_again one leader after the other dies
+idles the proxy cuts idle connections
 FAULTS
 done_testing

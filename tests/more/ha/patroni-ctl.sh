@@ -3,16 +3,17 @@
 #
 # usage: patroni-ctl.sh leader          the number of the node that Patroni calls the leader and that takes writes
 #        patroni-ctl.sh whole           waits until there is one, and the two others follow it, one synchronously
-#        patroni-ctl.sh proxied         waits until both endpoints of HAProxy lead to the leader alone
+#        patroni-ctl.sh proxied         waits until all endpoints of HAProxy lead to the leader alone
 #        patroni-ctl.sh led-by-other N  waits until there is another leader than N
 #        patroni-ctl.sh commits         waits until a commit on the leader returns, so a standby has it
 #        patroni-ctl.sh switch N        a switchover from N, by patronictl
 #        patroni-ctl.sh kill|freeze|thaw PART N
-#                       PART: postgres, agent, etcd, proxy
+#                       PART: postgres, agent, etcd, proxy, bouncer
 #        patroni-ctl.sh start PART N    an agent starts its PostgreSQL by itself
 #        patroni-ctl.sh down N, up N    a whole node
 #        patroni-ctl.sh cut N           no packet passes between it and the other nodes; clients reach it
 #        patroni-ctl.sh unplug N        nothing reaches it
+#        patroni-ctl.sh hide N          clients and HAProxy do not reach it; the other nodes do
 #        patroni-ctl.sh heal            all networks are as at first
 set -euo pipefail
 . "$(dirname "$0")/../cluster.sh"
@@ -35,7 +36,8 @@ part_dir() {
         agent) echo "$folder/node$2" ;;
         etcd) echo "$folder/etcd$2" ;;
         proxy) echo "$folder/haproxy" ;;
-        *) fail "postgres, agent, etcd or proxy?" ;;
+        bouncer) echo "$folder/pgbouncer" ;;
+        *) fail "postgres, agent, etcd, proxy or bouncer?" ;;
     esac
 }
 
@@ -94,7 +96,7 @@ commits() {
         -c "SELECT pg_logical_emit_message(true, 'probe', '')" >/dev/null 2>&1
 }
 # At its start HAProxy takes all for leaders.
-is_proxied() { [ "$(curl -sf "http://$NETWORK.254:7000/;csv" | grep -c '^\(quick\|sample\),node.,.*,UP,')" = 2 ]; }
+is_proxied() { [ "$(curl -sf "http://$NETWORK.254:7000/;csv" | grep -c '^[a-z]*,node.,.*,UP,')" = 3 ]; }
 led_by_other() { local now; now=$(leader) && [ "$now" != "$1" ]; }
 
 # Patroni refuses while it knows of no synchronous standby.
@@ -112,7 +114,7 @@ until_so() {
 }
 
 case ${1:-} in
-    leader | heal) "$1" ;;
+    leader) leader ;;
     whole) until_so is_whole ;;
     commits) until_so commits ;;
     proxied) until_so is_proxied ;;
@@ -123,5 +125,10 @@ case ${1:-} in
     up) start_part etcd "$2" && start_part agent "$2" ;;
     cut) cut "$2" ;;
     unplug) ip link set "node$2" down ;;
-    *) fail "leader, whole, proxied, led-by-other, commits, switch, kill, freeze, thaw, start, down, up, cut, unplug or heal?" ;;
+    hide)
+        block "$2" 254
+        ip neighbour replace "$NETWORK.$2" lladdr 02:00:00:00:00:00 nud permanent dev nodes
+        ;;
+    heal) heal && ip neighbour flush dev nodes nud permanent ;;
+    *) fail "leader, whole, proxied, led-by-other, commits, switch, kill, freeze, thaw, start, down, up, cut, unplug, hide or heal?" ;;
 esac
