@@ -204,12 +204,15 @@ haproxy_group() {
 }
 
 patroni() {
-    local program
-    for program in patroni etcd haproxy curl; do has Patroni "$program" || return; done
+    local program root=$cache/patroni-4
+    for program in patroni etcd haproxy pgbouncer curl; do has Patroni "$program" || return; done
     TESTS=cluster/patroni_ cluster Patroni "$(command patroni --version), 3 nodes, under a load" \
         tests/more/ha/with-patroni.sh
     TESTS=cluster/patroni_ cluster "Patroni, etcd 3" "the same, one fault that it does not stand" \
         "tests/more/ha/with-patroni.sh --etcd3"
+    fetch "Patroni 4" "$root" tests/more/debian-root.sh --only trixie "$root" patroni || return
+    PATRONI_ROOT=$root TESTS=cluster/patroni_ cluster "Patroni 4" "$(cat "$root/VERSIONS"), quorum commit, etcd 3" \
+        "tests/more/ha/with-patroni.sh --etcd3 synchronous_mode=quorum"
 }
 
 group_replication() {
