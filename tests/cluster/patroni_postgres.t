@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Three nodes of Patroni with synchronous replication, strict. A fifth of the clients each: all hosts, HAProxy with
-# quick checks, HAProxy with the checks of Patroni's sample, pgbouncer before the quick one, a name that moves with the
-# leader. Needs tests/more/ha/with-patroni.sh. With etcd's API 3, Patroni 3.0.2 itself goes wrong (its pull request 2689).
-# ROWLOCK_TEST_FAILOVERS: how often the leader dies in the last fault; 4.
+# quick checks, HAProxy with the checks of Patroni's sample, pgbouncer before the quick checks, a name that moves with
+# the leader. Needs tests/more/ha/with-patroni.sh. With etcd's API 3, Patroni 3.0.2 itself goes wrong (its pull request
+# 2689). ROWLOCK_TEST_FAILOVERS: how often one leader after the other dies.
 . "$(dirname "$0")/nodes.sh"
 
 cluster_is patroni

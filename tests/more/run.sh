@@ -172,7 +172,7 @@ cluster() {
     local name=$1 version=$2 script target=${4:-cluster-tests}
     read -ra script <<<"$3"
     if unshare --net true 2>/dev/null || unshare --user --map-current-user --net true 2>/dev/null; then
-        contract "$name" "$version" timeout 1800 "${script[@]}" env ROWLOCK_TEST_TIMEOUT=1200 "$make" "$target"
+        contract "$name" "$version" timeout 2700 "${script[@]}" env ROWLOCK_TEST_TIMEOUT=2400 "$make" "$target"
     else
         not_tested "$name" "this account may not make a network namespace"
     fi

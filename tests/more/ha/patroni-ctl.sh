@@ -130,5 +130,6 @@ case ${1:-} in
         ip neighbour replace "$NETWORK.$2" lladdr 02:00:00:00:00:00 nud permanent dev nodes
         ;;
     heal) heal && ip neighbour flush dev nodes nud permanent ;;
-    *) fail "leader, whole, proxied, led-by-other, commits, switch, kill, freeze, thaw, start, down, up, cut, unplug, hide or heal?" ;;
+    *) fail "leader, whole, proxied, led-by-other, commits, switch, kill, freeze, thaw, start, down, up, cut, unplug, hide" \
+        "or heal?" ;;
 esac
