@@ -120,7 +120,11 @@ bouncer_fails() {
 bouncer_dies() { bouncer_fails kill start; }
 bouncer_freezes() { bouncer_fails freeze thaw; }
 
-idles() { load_goes_on "$what: all go on" 500; }
+is_cut() { printf 'SELECT 1;\n\\! sleep 4\nSELECT 1;' | "$PGBIN/psql" -X "$LOAD_URLS" 2>&1 | grep closed; }
+idles() {
+    ok "$what: a session of psql is cut" until_true is_cut
+    load_goes_on "$what: all go on" 500
+}
 
 LOAD_URLS="$(url "$PATRONI_HOSTS") $(url "$PATRONI_QUICK") $(url "$PATRONI_SAMPLE") $(url "$PATRONI_BOUNCER")"
 LOAD_URLS+=" $(url "$PATRONI_NAMED")"
