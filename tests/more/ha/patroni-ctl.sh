@@ -63,7 +63,7 @@ thaw_part() {
 }
 
 running_answers() { running "$(cat "$1/pid")"; }
-start_part() { SERVER_DEATH_SIGNAL=KILL server_start running "$(part_dir "$1" "$2")"; }
+start_part() { server_start running "$(part_dir "$1" "$2")"; }
 
 each_part() { # each_part FUNCTION NUMBER
     local part
