@@ -133,6 +133,8 @@ export LOAD_URLS LOAD_INSTALL_URL
 load_install
 
 if [[ "$PATRONI_API $(patroni --version)" == "etcd3 patroni 3.0."[0-2] ]]; then
+    # The leader that takes its key back has not changed its role, so the name stays with the other one.
+    LOAD_URLS=${LOAD_URLS% *}
     breaks "the leader's server is frozen, etcd's API 3" server_freezes "no token is granted twice"
     done_testing
     exit
