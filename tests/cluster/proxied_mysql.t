@@ -1,11 +1,9 @@
 #!/usr/bin/env bash
-# HAProxy before three nodes of Galera, or before a group of MySQL with one primary. Needs tests/more/ha/with-haproxy.sh.
-# Clients of the endpoint with one writer, and of Galera also of the one that shares them out.
+# A proxy (tests/more/ha/with-haproxy.sh or with-router.sh) before three nodes of Galera, or before a group of MySQL
+# with one primary. Clients share out its endpoints.
 . "$(dirname "$0")/nodes.sh"
 
 cluster_is "${ROWLOCK_TEST_PROXIES:+${ROWLOCK_TEST_CLUSTER:-}}"
-read -r one all <<<"$ROWLOCK_TEST_PROXIES"
-word=node
 
 all_together() {
     local number
@@ -30,35 +28,62 @@ proxy_dies() {
 }
 proxy_answers() { (exec 6<>/dev/tcp/10.77.0.254/6001) 2>/dev/null; }
 
+# leads N: it is the primary, and has the name. ready: the proxy knows it too, and cuts no client that begins. A reader
+# of the name may come at any time, so the file is never empty.
+leads() { node sql "$1" "${lead:-DO 0}" >/dev/null && echo "10.77.0.$1 primary" 1<>"$ROWLOCK_TEST_PROXY_DIR/hosts"; }
+ready() { leads 1 && for url in $LOAD_URLS; do "$command" --url "$url" run -n ready -- true || return; done; }
+
 switched() {
     local number
     for number in 2 3 1; do
-        load_mark "switch_to_$number"
-        node sql "$number" "SELECT group_replication_set_as_primary(@@server_uuid)" >/dev/null
+        leads "$number"
         load_mark switched
-        load_goes_on "$what: locks are granted by member $number"
+        load_goes_on "$what: locks are granted by node $number"
     done
 }
 
+name_moves() {
+    switched
+    node crash 1
+    ok "$what: another node gets the name" until_true leads 2
+    load_mark moved
+    comes_back 1
+}
+
+# A call that waits for longer than the proxy does may lose its answer. No other may.
+idle() {
+    load_goes_on "$what: all go on" 500
+    ok "$what: some were cut" until_true grep -q ' [cs]D ' "$ROWLOCK_TEST_PROXY_DIR/log"
+    ok "$what: no other fails" \
+        awk '/^C (acquire|release|transfer|write) ROWLOCK_E/ && $4 < 2000 { exit 1 }' "$load_folder/history"
+}
+
 LOAD_INSTALL_URL=${nodes[0]}
-LOAD_URLS=$one
-export LOAD_URLS LOAD_INSTALL_URL
+LOAD_URLS=$ROWLOCK_TEST_PROXIES
+export LOAD_URLS LOAD_INSTALL_URL LOAD_TICKET_MS=120000
 load_install
 if [ "$ROWLOCK_TEST_CLUSTER" = galera ]; then
-    LOAD_URLS="$one $all"
     for number in 1 2 3; do node sql "$number" "SET GLOBAL wsrep_sync_wait = 1"; done
 else
+    lead="SELECT group_replication_set_as_primary(@@server_uuid)"
     node sql 1 "SELECT group_replication_switch_to_single_primary_mode(@@server_uuid)" >/dev/null
-    for dir in $ROWLOCK_TEST_NODE_DIRS; do sed -i 's/\(single-primary-mode\)=OFF/\1=ON/' "$dir/argv"; done
+    options=$(printf -- '--loose-group-replication-%s\n' single-primary-mode=ON consistency=BEFORE)
+    for dir in $ROWLOCK_TEST_NODE_DIRS; do echo "$options" >>"$dir/argv"; done
     for number in 1 2 3; do node sql "$number" "SET GLOBAL group_replication_consistency = 'BEFORE'"; done
+    until_true ready
     under_load "the primary is switched behind the proxy" switched
 fi
-while read -r fault name; do
-    case $name in *"${ROWLOCK_TEST_FAULTS:-}"*) under_load "$name" "$fault" ;; esac
+while read -r fault urls name; do
+    LOAD_URLS=${!urls:-}
+    [[ -n $LOAD_URLS && $name == *"${ROWLOCK_TEST_FAULTS:-}"* ]] || continue
+    until_true ready
+    under_load "$name" "$fault"
 done <<'FAULTS'
-killed a node dies behind the proxy
-frozen a node is frozen behind the proxy
-apart no majority behind the proxy
-proxy_dies the proxy dies
+idle ROWLOCK_TEST_IDLE the proxy cuts idle connections
+name_moves ROWLOCK_TEST_NAME the name moves
+killed ROWLOCK_TEST_PROXIES a node dies behind the proxy
+frozen ROWLOCK_TEST_PROXIES a node is frozen behind the proxy
+apart ROWLOCK_TEST_PROXIES no majority behind the proxy
+proxy_dies ROWLOCK_TEST_PROXIES the proxy dies
 FAULTS
 done_testing

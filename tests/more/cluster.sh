@@ -125,6 +125,16 @@ start_nodes() {
     "$@"
 }
 
+# make_proxy NAME: $dir for a proxy before the nodes, at port 6001 of the command's address.
+make_proxy() {
+    [ -n "${ROWLOCK_TEST_NODES:-}" ] || fail "no nodes: call it as the command of with-galera.sh or with-group.sh"
+    dir=$(new_server_dir "$1")
+    export ROWLOCK_TEST_PROXY_DIR=$dir
+    trap 'server_crash "$dir"; rm -rf "$dir"' EXIT
+    trap 'exit 143' INT TERM HUP
+}
+proxy_answers() { (exec 6<>"/dev/tcp/$NETWORK.254/6001") 2>/dev/null; }
+
 # node_options NUMBER: what each node is started with.
 node_options() {
     printf '%s\n' --bind-address=0.0.0.0 "--server-id=$1" "--report-host=$NETWORK.$1" --innodb-flush-log-at-trx-commit=1
