@@ -139,7 +139,7 @@ mariadb_11_8() {
 # fetch_oracle NAME: into $root
 fetch_oracle() {
     root=$cache/mysql-sid
-    fetch "$1" "$root" tests/more/debian-root.sh sid "$root" mysql-server-core libmysqlclient-dev
+    fetch "$1" "$root" tests/more/debian-root.sh sid "$root" mysql-server-core libmysqlclient-dev mysql-router
 }
 
 # The client library too is Oracle's: the same source, built against another header.
@@ -171,7 +171,7 @@ postgres_cluster() {
 cluster() {
     local name=$1 version=$2 script target=${4:-cluster-tests}
     read -ra script <<<"$3"
-    if unshare --net true 2>/dev/null || unshare --user --map-current-user --net true 2>/dev/null; then
+    if unshare --net --mount true 2>/dev/null || unshare --user --map-current-user --net --mount true 2>/dev/null; then
         contract "$name" "$version" timeout 2700 "${script[@]}" env ROWLOCK_TEST_TIMEOUT=2400 "$make" "$target"
     else
         not_tested "$name" "this account may not make a network namespace"
@@ -196,12 +196,15 @@ haproxy_galera() {
         "tests/more/with-galera.sh tests/more/ha/with-haproxy.sh"
 }
 
-haproxy_group() {
+# group_behind NAME SCRIPT PROGRAM: a root that was fetched before has no MySQL Router. REFRESH=1 fetches it.
+group_behind() {
     local root
-    has "HAProxy, Group Replication" haproxy && fetch_oracle "HAProxy, Group Replication" || return
-    MYSQL_BASEDIR=$root/usr TESTS=cluster/proxied_ cluster "HAProxy, Group Replication" "3 nodes, one primary, a load" \
-        "tests/more/with-group.sh tests/more/ha/with-haproxy.sh"
+    fetch_oracle "$1" && PATH=$PATH:$root/usr/bin has "$1" "$3" || return
+    MYSQL_BASEDIR=$root/usr TESTS=cluster/proxied_ cluster "$1" "3 nodes, one primary, a load" \
+        "tests/more/with-group.sh tests/more/ha/$2"
 }
+haproxy_group() { group_behind "HAProxy, Group Replication" with-haproxy.sh haproxy; }
+router_group() { group_behind "MySQL Router" with-router.sh mysqlrouter; }
 
 patroni() {
     local program root=$cache/patroni-4
@@ -311,7 +314,7 @@ soak() {
 }
 
 servers='soak loads night cli reproducible deb autopkgtest abidiff quorum postgres_cluster patroni galera haproxy_galera
-    group_replication haproxy_group
+    group_replication haproxy_group router_group
     mariadb_replicas mysql_replicas postgres_12 postgres_17 postgres_18 postgres_tls postgres_orders each_failure pool
     pgbouncer_transaction pgbouncer_session pg_cron mariadb_11_8 mariadb_tls mysql_oracle'
 words=$(IFS='|'; echo "$*")
