@@ -4,7 +4,7 @@
 # usage: tools/install-deps.sh [GROUP]...
 #   sqlite    build with the embedded database only (enough for `make demo`)
 #   all       build with every database, and run `make check` (the default)
-#   more      what `make check-more` also needs. Debian starts Prometheus as a service.
+#   more      what `make check-more` also needs. Debian starts Prometheus and pgpool as services.
 #   lint      what `make lint` and `make format` need
 #   valgrind  what `make check-valgrind` also needs
 #   fuzz      what `make fuzz` also needs
@@ -28,7 +28,7 @@ all_needs=("${sqlite_needs[@]}" libncurses-dev libpq-dev libmariadb-dev "g++=g++
     python3-prometheus-client python3-django python3-sqlalchemy python3-celery)
 more_needs=("${all_needs[@]}" node=nodejs npm=npm patchelf=patchelf pgbouncer=pgbouncer postgresql-15-cron
     wsrep_sst_rsync=mariadb-server galera-4 rsync=rsync ip=iproute2 debootstrap autopkgtest promtool=prometheus
-    patroni=patroni etcd=etcd-server haproxy=haproxy curl=curl)
+    patroni=patroni etcd=etcd-server haproxy=haproxy curl=curl pgpool=pgpool2)
 lint_needs=(clang-tidy=clang-tidy clang-format=clang-format cppcheck=cppcheck
     shellcheck=shellcheck man=man-db)
 valgrind_needs=(valgrind=valgrind libc6-dbg)

@@ -218,6 +218,12 @@ patroni() {
         "tests/more/ha/with-patroni.sh --etcd3 synchronous_mode=quorum"
 }
 
+pgpool() {
+    has pgpool-II pgpool || return
+    contract pgpool-II "$(command pgpool --version 2>&1 | head -n 1), a primary and a standby" \
+        env TESTS=cluster/pgpool_ ROWLOCK_TEST_TIMEOUT=1200 tests/more/ha/with-pgpool.sh "$make" cluster-tests
+}
+
 group_replication() {
     local root
     fetch_oracle "Group Replication" || return
@@ -314,7 +320,7 @@ soak() {
 }
 
 servers='soak loads night cli reproducible deb autopkgtest abidiff quorum postgres_cluster patroni galera haproxy_galera
-    group_replication haproxy_group router_group
+    group_replication haproxy_group router_group pgpool
     mariadb_replicas mysql_replicas postgres_12 postgres_17 postgres_18 postgres_tls postgres_orders each_failure pool
     pgbouncer_transaction pgbouncer_session pg_cron mariadb_11_8 mariadb_tls mysql_oracle'
 words=$(IFS='|'; echo "$*")
