@@ -5,13 +5,11 @@
 # usage: with-pgpool.sh COMMAND…     PGBIN: the folder of PostgreSQL's programs
 set -euo pipefail
 . "$(dirname "$0")/../../lib/server.sh"
-
 [ $# -gt 0 ] || fail "which command?"
 find_pgbin
 pool=$(new_server_dir pgpool) a=$(new_server_dir a) b=$(new_server_dir b)
 stop_all() {
     trap '' INT TERM HUP
-    # Its children outlive it.
     [ ! -s "$pool/pid" ] || kill -KILL -- "-$(cat "$pool/pid")" 2>/dev/null || true
     for dir in "$a" "$b"; do postgres_stop "$dir"; done
     rm -rf "$pool" "$a" "$b"
@@ -33,12 +31,10 @@ pgpool_make() {
         backend_hostname1 127.0.0.1 backend_port1 "$(cat "$b/port")" backend_data_directory1 "$b/data" backend_weight1 1
 }
 pgpool_answers() { [ -S "$1/.s.PGSQL.$(cat "$1/port")" ]; }
-
-export PGBIN PGPOOL_DIR=$pool PGPOOL_NODES="$a $b" ROWLOCK_TEST_CLUSTER=pgpool SERVER_DEATH_SIGNAL=QUIT
+export PGBIN PGPOOL_DIR=$pool PGPOOL_NODES="$a $b" ROWLOCK_TEST_NODES ROWLOCK_TEST_CLUSTER=pgpool
 start_somewhere postgres "$a" postgres_make "$a" PORT -c fsync=off -c synchronous_standby_names=s1
 start_somewhere postgres "$b" postgres_copy "$a" "$b" PORT s1 -c fsync=off
 start_somewhere pgpool "$pool" pgpool_make PORT
-at=postgresql://postgres@127.0.0.1
-export ROWLOCK_TEST_NODES
+export SERVER_DEATH_SIGNAL=QUIT at=postgresql://postgres@127.0.0.1
 ROWLOCK_TEST_NODES="$at:$(cat "$pool/port")/postgres $at:$(cat "$a/port"),127.0.0.1:$(cat "$b/port")/postgres"
 "$@"
