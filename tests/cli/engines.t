@@ -41,7 +41,7 @@ my_greets() {
 refused() {
     python3 -c "$server" "$3" "$4" >"$work/port" &
     until_true test -s "$work/port"
-    errs "$1 is refused" 78 "${5:-this is $1, not}" check --url "$2//u@127.0.0.1:$(cat "$work/port")/x"
+    errs "$1 is refused" "${6:-78}" "${5:-this is $1, not}" check --url "$2//u@127.0.0.1:$(cat "$work/port")/x"
     kill $! && wait $! 2>/dev/null
     rm -f "$work/port"
 }
@@ -50,6 +50,9 @@ rl --version
 drivers=$out
 if [[ $drivers = *postgres* ]]; then
     refused CockroachDB postgresql: "" "$(pg_says server_version 13.0.0 crdb_version 'CockroachDB CCL v23.2.1')"
+    # What pgpool-II says while it has not noticed that its server is gone.
+    refused "a login that fails in a proxy" postgresql: "" \
+        "$(printf 'E\0\0\0\72SFATAL\0CXX000\0Mfailed to create a backend connection\0\0' | hex)" "a backend connection" 69
     refused YugabyteDB postgresql: "" "$(pg_says server_version 15.2-YB-2.25.0.0-b0)"
 fi
 if [[ $drivers = *mysql* ]]; then

@@ -58,7 +58,9 @@ int acquire(struct client *c, const rowlock_acquire_options *options)
     long long asked = now_us();
     int (*call)(rowlock_lock *, const rowlock_acquire_options *) =
         c->number % 2 ? acquire_in_loop : rowlock_acquire;
-    int result = heard(c, "acquire", asked, CALL_MS + options->wait_ms, call(c->lock, options));
+    /* After a wait another call may give a ticket back. */
+    int64_t bound_ms = options->wait_ms ? 2 * CALL_MS + options->wait_ms : CALL_MS;
+    int result = heard(c, "acquire", asked, bound_ms, call(c->lock, options));
     if (result == ROWLOCK_OK)
         tell_grant(c->name, c->lock, asked);
     return result;

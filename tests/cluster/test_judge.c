@@ -18,7 +18,10 @@ static const char cluster_good[] =
     "T 71 1 2 30 1\nY 71\nT 72 2 1 5 2\nU 72\nT 73 1 2 9 2\nF 73\n"
     "G register 4 0 10 1000000\nG register 5 0 2000000 3000000\n"
     "W register 5 ROWLOCK_OK 4 2000001\nW register 4 ROWLOCK_STALE 0 2000002\n"
-    "Q 1 1 3\nQ 1 2 2\nw 1 3 ROWLOCK_OK 8\nw 1 2 ROWLOCK_OK 9\n"
+    "G queue 7 0 10 20\nQ 1 1 3\nQ 1 2 2\nw 1 3 ROWLOCK_OK 8\nw 1 2 ROWLOCK_OK 9\n"
+    /* The first waiter's first grant was 11, and no answer came. */
+    "G queue 10 0 30 40\nQ 2 1 3\nQ 2 2 2\nG queue 12 0 50 60\nw 2 2 ROWLOCK_OK 12\n"
+    "w 2 3 ROWLOCK_OK 13\n"
     "C acquire ROWLOCK_OK 20 5000\nC acquire ROWLOCK_ECONN 5900 5000\n"
     "B 1 970\nB 2 1030\nJ 71 1 2 30 1\nN a 2\nN job 2\nR register 5\n"
     "G a 3 12";
@@ -56,6 +59,8 @@ static const struct spoiled cluster_spoiled[] = {
      "W register 5 ROWLOCK_OK 6"},
     {WAITER_LOST, "a wait that timed out", "w 1 2 ROWLOCK_OK 9", "w 1 2 ROWLOCK_TIMEOUT 0"},
     {WAITER_LOST, "a waiter that was never answered", "w 1 2 ROWLOCK_OK 9\n", ""},
+    {QUEUE_ORDER, "a late one that lost no grant", "G queue 12 0 50 60",
+     "G queue 11 0 45 46\nG queue 12 0 50 60"},
     {QUEUE_ORDER, "the second before the first", "w 1 2 ROWLOCK_OK 9", "w 1 2 ROWLOCK_OK 7"},
     {CALL_LATE, "a call beyond its deadline", "ROWLOCK_ECONN 5900", "ROWLOCK_ECONN 6100"},
     {ODD_ANSWER, "an answer that is a mistake", NULL, "O acquire ROWLOCK_EMISUSE\n"},
@@ -162,7 +167,7 @@ int main(void)
 {
     long long next = 0;
     snprintf(path, sizeof path, "%s/spoiled-history", test_folder());
-    test_good(cluster_good, cluster_sentences, "a good history of a cluster", 4, 1);
+    test_good(cluster_good, cluster_sentences, "a good history of a cluster", 7, 1);
     judge_marks(path, count_mark, &next);
     tap_is_int(next, 1990, "the time from a fault to the next grant is measured");
     test_good(quorum_good, quorum_sentences, "a good history of a quorum", 6, 1);

@@ -12,6 +12,7 @@ stop_all() {
     trap '' INT TERM HUP
     [ ! -s "$pool/pid" ] || kill -KILL -- "-$(cat "$pool/pid")" 2>/dev/null || true
     for dir in "$a" "$b"; do postgres_stop "$dir"; done
+    [ -z "${PGPOOL_KEEP:-}" ] || cp -r "$pool" "$PGPOOL_KEEP"
     rm -rf "$pool" "$a" "$b"
 }
 trap stop_all EXIT
