@@ -57,6 +57,8 @@ if [[ $drivers = *postgres* ]]; then
 fi
 if [[ $drivers = *mysql* ]]; then
     refused TiDB mysql: "$(my_greets 8.0.36-TiDB-v7.5.0)" 0700000200000002000000 "itself is needed"
+    refused "a server that cannot read from us" mysql: "$(my_greets 8.0.36)" \
+        "15000002ff8604$(printf '#08S01Got an error' | hex)" "Got an error" 69
     refused "an old version that a proxy reports" mysql: "$(my_greets 5.5.30)" 0700000200000002000000 "ProxySQL: mysql-server"
 fi
 done_testing

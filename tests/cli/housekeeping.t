@@ -54,17 +54,20 @@ by_systemd() {
     locks_left "and sweeps with no more than that line" 0
 }
 
+# Units of the machine are not ours to judge.
+verified() {
+    systemd-analyze verify --man=no "$@" >"$work/findings" 2>&1
+    echo "$? $(grep -v '^/[^:]*/systemd/' "$work/findings")"
+}
+
 units() {
-    local findings
     needs systemd-analyze "the units are as systemd wants them" || return
     mkdir -p "$TMPDIR/units"
     cp packaging/systemd/* "$TMPDIR/units"
     sed -i "s|^ExecStart=/usr/bin/rowlock|ExecStart=/bin/true|" "$TMPDIR/units/rowlock-sweep.service"
-    findings=$(systemd-analyze verify --man=no "$TMPDIR"/units/* 2>&1)
-    is "the units are as systemd wants them" "$? $findings" "0 "
+    is "the units are as systemd wants them" "$(verified "$TMPDIR"/units/*)" "0 "
     section Leaders | block ini | sed -E 's|^(ExecStart=)[^ ]*|\1/bin/true|' >"$TMPDIR/units/api.service"
-    findings=$(systemd-analyze verify --man=no "$TMPDIR/units/api.service" 2>&1)
-    is "and so is that of a leader" "$? $findings $(grep -c ^Exec "$TMPDIR/units/api.service")" "0  2"
+    is "and so is that of a leader" "$(verified "$TMPDIR/units/api.service") $(grep -c ^Exec "$TMPDIR/units/api.service")" "0  2"
     ok "the service is shut off from the machine" \
         systemd-analyze security --offline=yes --threshold=20 "$TMPDIR/units/rowlock-sweep.service"
 }

@@ -60,9 +60,10 @@ idle() {
 
 LOAD_INSTALL_URL=${nodes[0]}
 LOAD_URLS=$ROWLOCK_TEST_PROXIES
-export LOAD_URLS LOAD_INSTALL_URL LOAD_TICKET_MS=120000
+export LOAD_URLS LOAD_INSTALL_URL LOAD_TICKET_MS=80000
 load_install
 if [ "$ROWLOCK_TEST_CLUSTER" = galera ]; then
+    for dir in $ROWLOCK_TEST_NODE_DIRS; do echo --wsrep-sync-wait=1 >>"$dir/argv"; done
     for number in 1 2 3; do node sql "$number" "SET GLOBAL wsrep_sync_wait = 1"; done
 else
     lead="SELECT group_replication_set_as_primary(@@server_uuid)"

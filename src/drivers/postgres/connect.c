@@ -14,11 +14,11 @@ enum { OLDEST_SERVER = 120000 };
 
 /* ---- the first statement */
 
-/* Asks for the server's version and whether the session is ours alone. If it is, also for the
- * session's name. A session is ours if its process is the one that libpq knows: a pooler gives out a
- * key of its own. A pooler may also lend us a session for as long as we stay. We cannot see that, so
- * the URL says it. No operator here or in sql/ depends on search_path. If pg_catalog has no operator
- * for exactly these types, the server may use one of another user's schema. */
+/* Asks for the server's version and whether the session is ours alone. If it is, also for its name.
+ * A session is ours if its process is the one that libpq knows: a pooler gives out a key of its
+ * own. A pooler may also lend us a session for as long as we stay. We cannot see that, so the URL
+ * says it. No operator here or in sql/ depends on search_path. If pg_catalog has no operator for
+ * exactly these types, the server may use one of another user's schema. */
 static const char HELLO[] =
     "/* rowlock:hello */ SELECT pg_catalog.current_setting('server_version_num'),"
     " h.ours, pg_catalog.current_setting('transaction_read_only')::boolean,"
