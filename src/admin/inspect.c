@@ -81,10 +81,9 @@ int rlk_look_anew(rowlock_db *db)
 }
 
 /* A dialect may end its answer before what it says about replication. Its driver fills in those
- * facts then. The first number is the server's clock. */
+ * facts then. The second cell is the server's clock. */
 static int read_facts(void *out, const rowlock_value *cells, size_t count)
 {
-    enum { SERVER, NOW };
     struct rlk_facts *f = out;
     char(*const texts[])[RLK_FACT_CAP] = {&f->server,     &f->isolation,  &f->engine,
                                           &f->collation,  &f->durability, &f->service,
@@ -94,7 +93,7 @@ static int read_facts(void *out, const rowlock_value *cells, size_t count)
                            &f->reads_only, &f->replication_known, &f->replicates_late,
                            &f->cut_off,    &f->no_standby,        &f->expects_standby};
     for (size_t i = 0, text = 0, flag = 0; i < count; i++)
-        if (i == NOW)
+        if (i == 1)
             f->now_us = cells[i].number;
         else if (cells[i].kind == ROWLOCK_TEXT)
             copy(&cells[i], *texts[text++], RLK_FACT_CAP);

@@ -164,8 +164,7 @@ static enum rlk_class connect_to(struct conn *c, const struct opening *o,
     }
     close_on_exec(c->mysql);
 #ifdef MARIADB_PACKAGE_VERSION_ID
-    /* An option file may have switched reconnecting on. Oracle's library reconnects only if told
-     * to, and writes a warning to stderr if the option is set at all. */
+    /* An option file may have switched it on. Oracle's library warns if it is set at all. */
     mysql_options(c->mysql, MYSQL_OPT_RECONNECT, &(my_bool){0});
 #endif
     if (!o->tls || mysql_get_ssl_cipher(c->mysql))

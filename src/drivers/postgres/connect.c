@@ -73,8 +73,7 @@ static enum rlk_class greet(struct conn *p, struct rlk_call *call, const struct 
                                     rowlock_bool(target && target->session_is_ours)};
     struct greeting greeting = {.hello = hello};
     snprintf(hello->schema, sizeof hello->schema, "public");
-    p->direct = p->standby = false;
-    p->settings = UNSET;
+    p->direct = p->standby = p->is_set = p->plans_once = false;
     p->timeout_ms = target ? target->timeout_ms : 0;
     struct rlk_query query = {
         .sql = HELLO, .values = values, .count = 2, .each = read_hello, .context = &greeting};

@@ -19,9 +19,6 @@
 /* the limit of the server */
 enum { MOST_COLUMNS = 1664 };
 
-/* How the session plans its statements. */
-enum settings { UNSET, PLANS_ONCE, PLANS_ANEW };
-
 struct prepared {
     /* the server has a statement with this name */
     bool exists;
@@ -39,8 +36,8 @@ struct conn {
     bool direct;
     /* statements are sent whole and not prepared */
     bool whole;
-    /* those that the session has */
-    enum settings settings;
+    /* the session has our SETTINGS, and those of plan_once */
+    bool is_set, plans_once;
     int64_t timeout_ms;
     struct prepared prepared[RLK_PLACES];
     struct rlk_places places;

@@ -139,23 +139,28 @@ enum rlk_class pg_check_usable(struct conn *p, struct rlk_call *call)
 
 /* ---- one packet */
 
-/* The settings of a session of ours. Most statements find a row by its key, and so do the functions
- * that they call. One plan fits all their values. Statistics from an empty table would make the
- * server plan each execution again, or read the whole table. The costs of a plan without
- * alternatives look high, and would start the JIT compiler. A wide step reads many rows or long
- * arrays. The plan for ten leases is slow for ten thousand. */
+/* What a session of ours has from its first statement on. */
 static const char SETTINGS[] =
-    "/* rowlock:settings */ SELECT pg_catalog.set_config('plan_cache_mode', $1::text, false), "
+    "/* rowlock:settings */ SELECT pg_catalog.set_config('jit', 'off', false), "
+    "pg_catalog.set_config('default_transaction_isolation', 'read committed', false), "
+    "pg_catalog.set_config('statement_timeout', $1::text, false), "
+    "pg_catalog.set_config('lock_timeout', $2::text, false), "
+    "pg_catalog.set_config('standard_conforming_strings', 'on', false), "
+    "pg_catalog.set_config('quote_all_identifiers', 'off', false)";
+
+/* Most statements find a row by its key, and so do the functions that they call. One plan fits all
+ * their values. Statistics from an empty table would make the server plan each execution again, or
+ * read the whole table. The costs of a plan without alternatives look high, and would start the JIT
+ * compiler. A wide step reads many rows or long arrays. The plan for ten leases is slow for ten
+ * thousand. */
+static const char PLAN[] =
+    "/* rowlock:plan */ SELECT pg_catalog.set_config('plan_cache_mode', $1::text, false), "
     "pg_catalog.set_config('enable_seqscan', $2::text, false), "
     "pg_catalog.set_config('enable_bitmapscan', $2::text, false), "
     "pg_catalog.set_config('enable_hashjoin', $2::text, false), "
-    "pg_catalog.set_config('enable_mergejoin', $2::text, false), "
-    "pg_catalog.set_config('jit', 'off', false), "
-    "pg_catalog.set_config('default_transaction_isolation', 'read committed', false), "
-    "pg_catalog.set_config('statement_timeout', $3::text, false), "
-    "pg_catalog.set_config('lock_timeout', $4::text, false), "
-    "pg_catalog.set_config('standard_conforming_strings', 'on', false), "
-    "pg_catalog.set_config('quote_all_identifiers', 'off', false)";
+    "pg_catalog.set_config('enable_mergejoin', $2::text, false)";
+static const char *const plan_once[] = {"force_generic_plan", "off"};
+static const char *const plan_anew[] = {"auto", "on"};
 
 /* Behind a pooler, another client may have set the session's default. */
 static const char BEGIN[] = "BEGIN ISOLATION LEVEL READ COMMITTED";
@@ -166,49 +171,50 @@ static int send_values(struct conn *p, const char *text, int count, const char *
 }
 
 /* They hold for the next transaction, so the statement after them must not be in theirs. */
-static int send_settings(struct conn *p, bool anew)
+static int send_settings(struct conn *p)
 {
     char statement[24], lock[24];
-    const char *const values[] = {anew ? "auto" : "force_generic_plan", anew ? "on" : "off",
-                                  statement, lock};
+    const char *const values[] = {statement, lock};
     snprintf(statement, sizeof statement, "%" PRId64, p->timeout_ms);
     snprintf(lock, sizeof lock, "%" PRId64, p->timeout_ms / 2 + 1);
-    return send_values(p, SETTINGS, 4, values) && PQpipelineSync(p->conn);
+    return send_values(p, SETTINGS, 2, values) && PQpipelineSync(p->conn);
 }
 
-static int send_packet(struct conn *p, const struct packet *s, bool replan)
+static int send_packet(struct conn *p, const struct packet *s, bool fresh, bool replan)
 {
     bool first = s->id && !s->prepared;
-    bool several = p->begin_waits || replan || first;
-    return (!several || PQenterPipelineMode(p->conn)) &&
+    bool several = p->begin_waits || fresh || replan || first;
+    return (!several || PQenterPipelineMode(p->conn)) && (!fresh || send_settings(p)) &&
            (!p->begin_waits || send_values(p, BEGIN, 0, NULL)) &&
-           (!replan || send_settings(p, s->anew)) &&
+           (!replan || send_values(p, PLAN, 2, s->anew ? plan_anew : plan_once)) &&
            (!s->drop || send_values(p, s->drop, 0, NULL)) &&
            (!first || PQsendPrepare(p->conn, s->id, s->text, 0, NULL)) &&
            (!s->text ||
             (s->id ? PQsendQueryPrepared(p->conn, s->id, s->count, s->values, NULL, NULL, 0)
                    : send_values(p, s->text, s->count, s->values))) &&
-           (!several || !s->text || PQpipelineSync(p->conn));
+           (!several || PQpipelineSync(p->conn));
 }
 
 /* Settings made inside a transaction end with it, so they change only outside. begin() has made
- * them before the transaction. If they fail, the statement runs without them, and the next one
- * tries again. If a packet fails, prepared statements stay. */
+ * them before the transaction. If SETTINGS fail, the statement runs without them, and the next one
+ * tries again. If a packet fails, prepared statements stay and plans do not. */
 enum rlk_class pg_exchange(struct conn *p, struct rlk_call *call, struct packet *s, PGresult **out)
 {
-    enum settings wanted = s->anew ? PLANS_ANEW : PLANS_ONCE;
-    bool replan = p->direct && !call->inside && p->settings != wanted;
-    int before = p->begin_waits ? 1 : 0;
+    bool ours = p->direct && !call->inside, fresh = ours && !p->is_set;
+    bool replan = ours && p->plans_once == s->anew;
+    int before = (p->begin_waits ? 1 : 0) + (replan ? 1 : 0);
     enum rlk_class class = RLK_DONE;
-    if (!send_packet(p, s, replan))
+    if (!send_packet(p, s, fresh, replan))
         return pg_fail_connection(p, call, RLK_UNCERTAIN);
     p->begin_waits = false;
-    if (replan && (class = collect(p, call, out)) == RLK_DONE)
-        p->settings = wanted;
-    if (s->text && class != RLK_UNCERTAIN)
+    if (fresh)
+        p->is_set = (class = collect(p, call, out)) == RLK_DONE;
+    if (class != RLK_UNCERTAIN)
         class = collect(p, call, out);
     if (PQpipelineStatus(p->conn) != PQ_PIPELINE_OFF)
         PQexitPipelineMode(p->conn);
+    if (replan && class == RLK_DONE)
+        p->plans_once = !s->anew;
     s->dropped = s->drop && p->succeeded > before;
     if (s->id && !s->prepared)
         s->prepared = p->succeeded > before + (s->drop ? 1 : 0);
@@ -243,7 +249,7 @@ static enum rlk_class begin(struct conn *p, struct rlk_call *call, const char *t
     enum rlk_class class = RLK_DONE;
     if (!p->direct)
         class = pg_say(p, call, p->adopted ? "BEGIN" : text, out);
-    else if (p->settings != PLANS_ONCE)
+    else if (!p->plans_once)
         class = pg_exchange(p, call, &settings, out);
     p->begin_waits = p->direct && class == RLK_DONE;
     return class == RLK_UNCERTAIN ? RLK_UNSENT : class;
