@@ -567,7 +567,8 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_note(rowlock_lock *lock, const char *
  * Returns
  *   ROWLOCK_OK         it stands
  *   ROWLOCK_LAPSED     it stands, but its lease has run out
- *   ROWLOCK_LOST       it is gone
+ *   ROWLOCK_LOST       it is gone. PostgreSQL: a commit has proved that no standby of this server
+ *                      was promoted. Where commits wait for a standby, this one does too.
  * Round trips  1
  * Example      examples/handover.c
  */

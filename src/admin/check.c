@@ -83,16 +83,16 @@ static const char *advise_on_replication(const struct rlk_facts *f, bool missing
 
 static void judge_replication(struct checking *c, const struct rlk_facts *f, bool several)
 {
+    bool hosted = f->service[0] && !f->read_only && (f->no_standby || !f->replication_known);
     bool missing = f->no_standby && (several || f->expects_standby);
-    bool hosted = f->service[0] && !f->read_only;
     bool fine = f->replication_known && !f->replicates_late && !f->may_turn_late && !missing;
     char value[sizeof f->replication + sizeof f->service + 40];
     snprintf(value, sizeof value, "%s%s%s", f->replication[0] ? f->replication : "unknown",
              hosted ? "; not seen here: the copies of " : "", hosted ? f->service : "");
     report(c, "replication", value,
-           hosted || fine ? ROWLOCK_FINE
-           : f->cut_off   ? ROWLOCK_BAD
-                          : ROWLOCK_WARNING,
+           f->cut_off       ? ROWLOCK_BAD
+           : hosted || fine ? ROWLOCK_FINE
+                            : ROWLOCK_WARNING,
            advise_on_replication(f, missing));
 }
 
@@ -232,11 +232,8 @@ static void judge_objects(struct checking *c, const struct rlk_inspection *i)
 {
     char value[220];
     int count = i->found ? i->found : i->warned;
-    if (count == 0)
-        snprintf(value, sizeof value, "as rowlock makes them");
-    else if (count == 1)
-        snprintf(value, sizeof value, "%s", i->object);
-    else
+    snprintf(value, sizeof value, "%s", count ? i->object : "as rowlock makes them");
+    if (count > 1)
         snprintf(value, sizeof value, "%s, and %d more", i->object, count - 1);
     report(c, "objects", value,
            i->found    ? ROWLOCK_BAD

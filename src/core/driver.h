@@ -222,7 +222,6 @@ enum rlk_wakeup {
 enum rlk_lag { RLK_NEVER, RLK_PERHAPS, RLK_SURELY };
 
 enum { RLK_FACT_CAP = 128 };
-
 /* Facts about the server for rowlock_check(). Core judges them. */
 struct rlk_facts {
     /* "PostgreSQL 15.3" */

@@ -120,25 +120,28 @@ int rlk_renew_end(rowlock_lock *lock, const struct rlk_renewal *r, int result)
     return r->answer.lapsed_us > 0 ? ROWLOCK_LAPSED : ROWLOCK_OK;
 }
 
-/* No row was found. A server whose standby was promoted may lack the grant. rlk_verify() fails
- * there. true: the server that we reach now has it, so ask that one again. */
-static bool stands(rowlock_lock *lock, int *result)
+/* No row was found. A server whose standby was promoted may lack the grant, and rlk_verify() fails
+ * there. true: it is there now, so ask again. Not without end: a trigger may keep the row. */
+static bool stands(rowlock_lock *lock, int *result, int *rounds)
 {
     struct rlk_held held = rlk_held_of(lock);
     struct rlk_verified verified = {0};
     *result = rlk_verify(lock->db, &held, RLK_OUTSIDE, 0, &verified);
+    if (*result == ROWLOCK_OK && verified.found && ++*rounds > 3)
+        *result = rlk_fail(lock->db, ROWLOCK_ESERVER,
+                           "the database keeps the grant as it is: look for triggers and policies");
     return *result == ROWLOCK_OK && verified.found;
 }
 
 int rlk_renew(rowlock_lock *lock, int64_t ttl_us, int64_t patient_until_us)
 {
     struct rlk_renewal r;
-    int result;
+    int result, rounds = 0;
     do {
         rlk_renew_begin(lock, &r, ttl_us, patient_until_us);
         result = rlk_ask(lock->db, &r.ask);
     } while (result == ROWLOCK_OK && !r.answer.found &&
-             (rlk_try_other_slot(lock) || stands(lock, &result)));
+             (rlk_try_other_slot(lock) || stands(lock, &result, &rounds)));
     return rlk_renew_end(lock, &r, result);
 }
 
@@ -153,9 +156,8 @@ static int64_t lease_ttl(const rowlock_lock *lock)
 int rowlock_renew(rowlock_lock *lock, int64_t ttl_ms)
 {
     int result = enter(lock, "renew lock");
-    if (result != ROWLOCK_OK || (result = rlk_need_grant(lock, lock->db)) != ROWLOCK_OK)
-        return result;
-    if (ttl_ms != 0 && (result = rlk_check_ttl(&lock->db->error, ttl_ms)) != ROWLOCK_OK)
+    if (result != ROWLOCK_OK || (result = rlk_need_grant(lock, lock->db)) != ROWLOCK_OK ||
+        (ttl_ms != 0 && (result = rlk_check_ttl(&lock->db->error, ttl_ms)) != ROWLOCK_OK))
         return result;
     return rlk_end_call(lock->db, rlk_renew(lock, ttl_ms ? ttl_ms * 1000 : lease_ttl(lock), 0));
 }
@@ -185,7 +187,8 @@ static int set_note(rowlock_lock *lock, const char *text)
     struct rlk_ask ask = {.retryable_if_lost = true};
     rlk_step_note(&ask, &held, text);
     int result = rlk_ask(lock->db, &ask);
-    bool found = rlk_has_changed(&ask) || (result == ROWLOCK_OK && stands(lock, &result));
+    int rounds = 0;
+    bool found = rlk_has_changed(&ask) || (result == ROWLOCK_OK && stands(lock, &result, &rounds));
     if (result != ROWLOCK_OK)
         return result;
     if (!found)
@@ -242,22 +245,21 @@ static void doubt_grant(rowlock_lock *lock)
  * is in flight. worth_until_us: see struct rlk_ask. */
 static int release_grant(rowlock_lock *lock, int64_t worth_until_us)
 {
+    int result, rounds = 0;
     rlk_entry_stop(lock);
-    struct rlk_held held = rlk_held_of(lock);
-    struct rlk_ask ask = {.worth_until_us = worth_until_us, .retryable_if_lost = true};
-    rlk_step_release(&ask, &held);
-    int result = rlk_ask(lock->db, &ask);
-    if (ask.was_uncertain)
-        doubt_grant(lock);
-    if (result != ROWLOCK_OK || rlk_has_changed(&ask))
-        return result;
-    if (rlk_try_other_slot(lock))
-        return release_grant(lock, worth_until_us);
-    if (lock->release_open)
-        return resolve_release(lock);
-    if (stands(lock, &result))
-        return release_grant(lock, worth_until_us);
-    return result == ROWLOCK_OK ? found_lost(lock) : result;
+    do {
+        struct rlk_held held = rlk_held_of(lock);
+        struct rlk_ask ask = {.worth_until_us = worth_until_us, .retryable_if_lost = true};
+        rlk_step_release(&ask, &held);
+        result = rlk_ask(lock->db, &ask);
+        if (ask.was_uncertain)
+            doubt_grant(lock);
+        if (result != ROWLOCK_OK || rlk_has_changed(&ask))
+            return result;
+    } while (rlk_try_other_slot(lock) || (!lock->release_open && stands(lock, &result, &rounds)));
+    if (result == ROWLOCK_OK)
+        result = lock->release_open ? resolve_release(lock) : found_lost(lock);
+    return result;
 }
 
 /* Removes the grant of an acquire whose answer was lost, if there is one. */

@@ -53,6 +53,8 @@ if [[ $drivers = *postgres* ]]; then
     # What pgpool-II says while it has not noticed that its server is gone.
     refused "a login that fails in a proxy" postgresql: "" \
         "$(printf 'E\0\0\0\72SFATAL\0CXX000\0Mfailed to create a backend connection\0\0' | hex)" "a backend connection" 69
+    refused "a wrong password in a proxy" postgresql: "" \
+        "$(printf 'E\0\0\0\63SFATAL\0CXX000\0Mpassword authentication failed\0\0' | hex)" "authentication failed" 77
     refused YugabyteDB postgresql: "" "$(pg_says server_version 15.2-YB-2.25.0.0-b0)"
 fi
 if [[ $drivers = *mysql* ]]; then

@@ -103,11 +103,13 @@ findings() {
     same "when the synchronous standby is gone, check says that commits hang" $? 0
     same "and is not content" "$status" 1
     same "since no lock is granted" "$(replication verdict)" "bad"
-    postgres_shell "$primary" "SET synchronous_commit = local; CREATE ROLE neon_superuser"
-    rl check --json
-    has "copies of a hosted service are not seen" "$(replication value)" "not seen here: the copies of Neon"
-    same "and no fault" "$(replication verdict)" "ok"
-    postgres_shell "$primary" "SET synchronous_commit = local; DROP ROLE neon_superuser"
+    postgres_shell "$primary" "SET synchronous_commit = local; CREATE ROLE rds_superuser"
+    rl check --json --url "postgresql://postgres@$(address "$primary")/postgres"
+    same "also where the URL has one host, on a hosted service" "$(replication verdict)" "bad"
+    PGOPTIONS='-c synchronous_commit=local' rl check --json
+    has "whose copies are not seen" "$(replication value)" "not seen here: the copies of Amazon RDS"
+    same "which is no fault" "$(replication verdict)" "ok"
+    postgres_shell "$primary" "SET synchronous_commit = local; DROP ROLE rds_superuser"
     SERVER_DEATH_SIGNAL=QUIT server_start postgres "$standby" || fail "the standby does not start again"
     ok "the standby is back" until_true 60 follows
 }

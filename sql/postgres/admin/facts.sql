@@ -7,7 +7,8 @@
 -- - A logical subscriber is not a standby.
 -- - A server that was promoted keeps its settings of a standby. Not every role may see
 --   primary_conninfo.
--- - A hosted service is known by a role that it makes. Its copies below the server are not seen.
+-- - A hosted service is known by a role that it makes, Neon by the name of its safekeepers. Its
+--   copies below the server are not seen.
 -- - Patroni can take the standby that commits wait for out of the settings. It is seen by the name
 --   of its connections, and whether it may do that is not.
 -- - Any role may see the process ids of standbys, but not whether a commit waits for one.
@@ -20,13 +21,14 @@ SELECT 'PostgreSQL ' || pg_catalog.current_setting('server_version'), {clock},
        CASE WHEN t.logged THEN 'logged tables' ELSE 'unlogged tables' END, t.logged,
        t.collation, t.collation IN ('C'::text, 'POSIX'::text, 'ucs_basic'::text),
        'synchronous_commit ' || s.commits || ', fsync ' || s.fsync,
-       s.commits <> 'off'::text AND (s.fsync = 'on'::text OR e.service = 'Neon'::text),
+       s.commits <> 'off'::text AND (s.fsync = 'on'::text OR s.names = 'walproposer'::text),
        coalesce(pg_catalog.has_function_privilege(pg_catalog.to_regprocedure(
                     'rowlock_grant(text, integer, text, bigint, bigint, '
                     'text, bigint, text, text, bigint, bigint, boolean)'), 'EXECUTE'), false)
            AND may.all_of_them,
        NOT may.one_of_them, e.service,
        CASE WHEN r.standbys IS NULL THEN 'unknown: this server is a standby'
+            WHEN s.names = 'walproposer'::text THEN 'synchronous, safekeepers of Neon'
             WHEN r.standbys = 0::bigint THEN 'no standby is connected'
                 || CASE WHEN s.waits THEN ', and commits wait for one'
                         WHEN e.slot THEN ', and a replication slot waits for one'
@@ -40,9 +42,9 @@ SELECT 'PostgreSQL ' || pg_catalog.current_setting('server_version'), {clock},
                         ELSE ' (synchronous_commit ' || s.commits || ')' END END,
        r.standbys IS NOT NULL,
        NOT s.waits AND coalesce(r.standbys <> 0::bigint, true),
-       s.waits AND r.standbys IS NOT NULL
+       s.waits AND r.standbys IS NOT NULL AND s.names <> 'walproposer'::text
            AND (r.standbys = 0::bigint OR NOT r.one_is_waited_for),
-       coalesce(r.standbys = 0::bigint, false), e.slot OR e.standby
+       coalesce(r.standbys = 0::bigint AND s.names <> 'walproposer'::text, false), e.slot OR e.standby
   FROM (SELECT c.commits, c.fsync, c.names,
                c.names <> ''::text AND c.commits NOT IN ('off'::text, 'local'::text) AS waits
           FROM (SELECT pg_catalog.current_setting('synchronous_commit') AS commits,
@@ -77,8 +79,7 @@ SELECT 'PostgreSQL ' || pg_catalog.current_setting('server_version'), {clock},
                            JOIN (VALUES ('rds_superuser'::name, 'Amazon RDS or Aurora'::text),
                                         ('cloudsqlsuperuser'::name, 'Google Cloud SQL'::text),
                                         ('alloydbsuperuser'::name, 'Google AlloyDB'::text),
-                                        ('azure_pg_admin'::name, 'Azure'::text),
-                                        ('neon_superuser'::name, 'Neon'::text))
+                                        ('azure_pg_admin'::name, 'Azure'::text))
                                 h (role, service) ON o.rolname = h.role), '') AS service) e,
        (SELECT pg_catalog.bool_and(h.held) AS all_of_them,
                pg_catalog.bool_or(h.held AND h.privilege <> 'SELECT'::text) AS one_of_them

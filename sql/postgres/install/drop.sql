@@ -25,6 +25,7 @@ DROP FUNCTION IF EXISTS rowlock_try(
 DROP FUNCTION IF EXISTS rowlock_wake_many(text[]);
 DROP FUNCTION IF EXISTS rowlock_wake(text);
 DROP FUNCTION IF EXISTS rowlock_relax();
+DROP FUNCTION IF EXISTS rowlock_prove();
 DROP FUNCTION IF EXISTS rowlock_raise(bigint);
 DROP FUNCTION IF EXISTS rowlock_break(text, bigint);
 DROP PROCEDURE IF EXISTS rowlock_housekeeping(integer, integer);

@@ -42,6 +42,7 @@
 \set wake :prefix wake
 \set wake_many :prefix wake_many
 \set relax :prefix relax
+\set prove :prefix prove
 \set listen :prefix listen
 \set try :prefix try
 \set break :prefix break
@@ -69,7 +70,7 @@ GRANT SELECT, UPDATE (moved) ON :"members" TO :"user";
 GRANT SELECT, UPDATE (id) ON :"meta" TO :"user";
 GRANT EXECUTE ON FUNCTION :"grant", :"grant_usual", :"grant_all", :"look", :"look_all",
     :"new_counter", :"make_room", :"guard", :"enqueue", :"leave", :"wake", :"wake_many", :"relax",
-    :"listen", :"try" TO :"user";
+    :"prove", :"listen", :"try" TO :"user";
 \endif
 
 \if :{?operator}
@@ -80,7 +81,7 @@ GRANT SELECT, INSERT, UPDATE ON :"fences", :"members" TO :"operator";
 GRANT SELECT, UPDATE (id, token_floor, swept, identity) ON :"meta" TO :"operator";
 GRANT EXECUTE ON FUNCTION :"grant", :"grant_usual", :"grant_all", :"look", :"look_all",
     :"new_counter", :"make_room", :"guard", :"enqueue", :"leave", :"wake", :"wake_many", :"relax",
-    :"listen", :"try", :"break", :"raise" TO :"operator";
+    :"prove", :"listen", :"try", :"break", :"raise" TO :"operator";
 GRANT EXECUTE ON PROCEDURE :"housekeeping" TO :"operator";
 \endif
 

@@ -15,6 +15,7 @@ BEGIN;
 SET LOCAL client_min_messages = warning;
 {tables}
 {rowlock_relax}
+{rowlock_prove}
 {rowlock_wake}
 {rowlock_wake_many}
 {rowlock_leave}

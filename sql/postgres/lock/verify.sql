@@ -16,4 +16,4 @@ SELECT expires, {clock} FROM found
 UNION ALL
 SELECT 0, 0
  WHERE CASE WHEN EXISTS (SELECT FROM found) THEN false
-            ELSE pg_catalog.pg_logical_emit_message(true, 'rowlock'::text, ''::text) IS NULL END
+            ELSE NOT rowlock_prove() END

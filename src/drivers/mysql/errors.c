@@ -36,8 +36,8 @@ static const struct {
     /* Killed. A procedure's handler does not run then, and its COMMIT may have run. See
      * abandon(). */
     {RLK_UNCERTAIN, {ER_SERVER_SHUTDOWN, ER_QUERY_INTERRUPTED, ER_ERROR_DURING_COMMIT}},
-    {RLK_UNCERTAIN, {1927, 1969, 3169, 3024}}, /* the session was killed; a time limit */
-    {RLK_UNCERTAIN, {1158, 1159, 1160, 1161}}, /* the server cannot read from us, or write to us */
+    /* the session was killed; a time limit; the server cannot read from us, or write to us */
+    {RLK_UNCERTAIN, {1927, 1969, 3169, 3024, 1158, 1159, 1160, 1161}},
 
     {RLK_READONLY, {3, 1021, ER_ERROR_ON_WRITE, ER_RECORD_FILE_FULL}}, /* disk full */
     {RLK_READONLY, {ER_CANT_UPDATE_WITH_READLOCK}}, /* FLUSH TABLES WITH READ LOCK */

@@ -134,7 +134,9 @@ static enum rlk_class fail_login(struct conn *p, struct rlk_call *call)
     rlk_diag_set(call, 0, state, text);
     class = pg_class_of(state);
     /* XX000 is what pgpool-II says while it has not noticed that a server is gone. */
-    return class == RLK_UNCERTAIN || strcmp(state, "XX000") == 0 ? RLK_UNSENT : class;
+    if (strcmp(state, "XX000") == 0)
+        return strstr(text, "authenticat") || strstr(text, "password") ? RLK_DENIED : RLK_UNSENT;
+    return class == RLK_UNCERTAIN ? RLK_UNSENT : class;
 }
 
 /* Has the server sent an answer other than an error, and is it still listening? libpq reports a

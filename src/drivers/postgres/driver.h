@@ -36,7 +36,7 @@ struct conn {
     bool direct;
     /* statements are sent whole and not prepared */
     bool whole;
-    /* the session has our SETTINGS, and those of plan_once */
+    /* the session has our SETTINGS, and plans once */
     bool is_set, plans_once;
     int64_t timeout_ms;
     struct prepared prepared[RLK_PLACES];

@@ -159,8 +159,7 @@ static const char PLAN[] =
     "pg_catalog.set_config('enable_bitmapscan', $2::text, false), "
     "pg_catalog.set_config('enable_hashjoin', $2::text, false), "
     "pg_catalog.set_config('enable_mergejoin', $2::text, false)";
-static const char *const plan_once[] = {"force_generic_plan", "off"};
-static const char *const plan_anew[] = {"auto", "on"};
+static const char *const plans[][2] = {{"force_generic_plan", "off"}, {"auto", "on"}};
 
 /* Behind a pooler, another client may have set the session's default. */
 static const char BEGIN[] = "BEGIN ISOLATION LEVEL READ COMMITTED";
@@ -174,10 +173,10 @@ static int send_values(struct conn *p, const char *text, int count, const char *
 static int send_settings(struct conn *p)
 {
     char statement[24], lock[24];
-    const char *const values[] = {statement, lock};
     snprintf(statement, sizeof statement, "%" PRId64, p->timeout_ms);
     snprintf(lock, sizeof lock, "%" PRId64, p->timeout_ms / 2 + 1);
-    return send_values(p, SETTINGS, 2, values) && PQpipelineSync(p->conn);
+    return send_values(p, SETTINGS, 2, (const char *const[]){statement, lock}) &&
+           PQpipelineSync(p->conn);
 }
 
 static int send_packet(struct conn *p, const struct packet *s, bool fresh, bool replan)
@@ -186,7 +185,7 @@ static int send_packet(struct conn *p, const struct packet *s, bool fresh, bool 
     bool several = p->begin_waits || fresh || replan || first;
     return (!several || PQenterPipelineMode(p->conn)) && (!fresh || send_settings(p)) &&
            (!p->begin_waits || send_values(p, BEGIN, 0, NULL)) &&
-           (!replan || send_values(p, PLAN, 2, s->anew ? plan_anew : plan_once)) &&
+           (!replan || send_values(p, PLAN, 2, plans[s->anew])) &&
            (!s->drop || send_values(p, s->drop, 0, NULL)) &&
            (!first || PQsendPrepare(p->conn, s->id, s->text, 0, NULL)) &&
            (!s->text ||
@@ -207,8 +206,8 @@ enum rlk_class pg_exchange(struct conn *p, struct rlk_call *call, struct packet 
     if (!send_packet(p, s, fresh, replan))
         return pg_fail_connection(p, call, RLK_UNCERTAIN);
     p->begin_waits = false;
-    if (fresh)
-        p->is_set = (class = collect(p, call, out)) == RLK_DONE;
+    if (fresh && !(p->is_set = (class = collect(p, call, out)) == RLK_DONE))
+        rlk_log(ROWLOCK_LOG_WARNING, "the session's settings stay: %s", call->text);
     if (class != RLK_UNCERTAIN)
         class = collect(p, call, out);
     if (PQpipelineStatus(p->conn) != PQ_PIPELINE_OFF)
