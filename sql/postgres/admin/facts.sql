@@ -44,7 +44,8 @@ SELECT 'PostgreSQL ' || pg_catalog.current_setting('server_version'), {clock},
        NOT s.waits AND coalesce(r.standbys <> 0::bigint, true),
        s.waits AND r.standbys IS NOT NULL AND s.names <> 'walproposer'::text
            AND (r.standbys = 0::bigint OR NOT r.one_is_waited_for),
-       coalesce(r.standbys = 0::bigint AND s.names <> 'walproposer'::text, false), e.slot OR e.standby
+       coalesce(r.standbys = 0::bigint AND s.names <> 'walproposer'::text, false),
+       e.slot OR e.standby
   FROM (SELECT c.commits, c.fsync, c.names,
                c.names <> ''::text AND c.commits NOT IN ('off'::text, 'local'::text) AS waits
           FROM (SELECT pg_catalog.current_setting('synchronous_commit') AS commits,
