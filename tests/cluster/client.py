@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A client of the load (load.c) in Python: an exclusive lock under a keeper.
-
-usage: client.py FOLDER NAME TTL_S URL      FOLDER has the history
-"""
+"""A client of the load (load.c): a lock under a keeper. usage: client.py FOLDER NAME TTL_S URL"""
 import os
 import random
 import sys

@@ -93,6 +93,10 @@ findings() {
     postgres_shell "$primary" "CREATE ROLE app LOGIN; GRANT SELECT ON ALL TABLES IN SCHEMA public TO app"
     rl check --json --url "${ROWLOCK_URL/postgres@/app@}"
     same "a user without privileges sees the standby" "$(replication value)" "synchronous, standbys: 1"
+    errs "a standby does not say LOST" 69 "may lack the grant" verify --owner me --token 77 none \
+        --url "postgresql://postgres@$(address "$standby")/postgres"
+    postgres_shell "$primary" "REVOKE EXECUTE ON FUNCTION pg_logical_emit_message(boolean, text, text) FROM PUBLIC"
+    exits "who may not write the proof is told LOST without" 76 verify --owner me --token 77 none --url "${ROWLOCK_URL/postgres@/app@}"
     PGAPPNAME='Patroni heartbeat' "$PGBIN/psql" "$ROWLOCK_URL" -Xqc "SELECT pg_sleep(600)" &
     local agent=$!
     until_true 60 patroni_is_seen

@@ -21,14 +21,14 @@ SELECT 'PostgreSQL ' || pg_catalog.current_setting('server_version'), {clock},
        CASE WHEN t.logged THEN 'logged tables' ELSE 'unlogged tables' END, t.logged,
        t.collation, t.collation IN ('C'::text, 'POSIX'::text, 'ucs_basic'::text),
        'synchronous_commit ' || s.commits || ', fsync ' || s.fsync,
-       s.commits <> 'off'::text AND (s.fsync = 'on'::text OR s.names = 'walproposer'::text),
+       s.commits <> 'off'::text AND (s.fsync = 'on'::text OR s.neon),
        coalesce(pg_catalog.has_function_privilege(pg_catalog.to_regprocedure(
                     'rowlock_grant(text, integer, text, bigint, bigint, '
                     'text, bigint, text, text, bigint, bigint, boolean)'), 'EXECUTE'), false)
            AND may.all_of_them,
        NOT may.one_of_them, e.service,
        CASE WHEN r.standbys IS NULL THEN 'unknown: this server is a standby'
-            WHEN s.names = 'walproposer'::text THEN 'synchronous, safekeepers of Neon'
+            WHEN s.neon THEN 'synchronous, safekeepers of Neon'
             WHEN r.standbys = 0::bigint THEN 'no standby is connected'
                 || CASE WHEN s.waits THEN ', and commits wait for one'
                         WHEN e.slot THEN ', and a replication slot waits for one'
@@ -42,11 +42,11 @@ SELECT 'PostgreSQL ' || pg_catalog.current_setting('server_version'), {clock},
                         ELSE ' (synchronous_commit ' || s.commits || ')' END END,
        r.standbys IS NOT NULL,
        NOT s.waits AND coalesce(r.standbys <> 0::bigint, true),
-       s.waits AND r.standbys IS NOT NULL AND s.names <> 'walproposer'::text
+       s.waits AND r.standbys IS NOT NULL AND NOT s.neon
            AND (r.standbys = 0::bigint OR NOT r.one_is_waited_for),
-       coalesce(r.standbys = 0::bigint AND s.names <> 'walproposer'::text, false),
+       coalesce(r.standbys = 0::bigint AND NOT s.neon, false),
        e.slot OR e.standby
-  FROM (SELECT c.commits, c.fsync, c.names,
+  FROM (SELECT c.commits, c.fsync, c.names, c.names = 'walproposer'::text AS neon,
                c.names <> ''::text AND c.commits NOT IN ('off'::text, 'local'::text) AS waits
           FROM (SELECT pg_catalog.current_setting('synchronous_commit') AS commits,
                        pg_catalog.current_setting('fsync') AS fsync,

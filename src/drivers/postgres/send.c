@@ -139,7 +139,7 @@ enum rlk_class pg_check_usable(struct conn *p, struct rlk_call *call)
 
 /* ---- one packet */
 
-/* What a session of ours has from its first statement on. */
+/* The settings of a session of ours. Its first statement brings them. */
 static const char SETTINGS[] =
     "/* rowlock:settings */ SELECT pg_catalog.set_config('jit', 'off', false), "
     "pg_catalog.set_config('default_transaction_isolation', 'read committed', false), "
@@ -207,7 +207,8 @@ enum rlk_class pg_exchange(struct conn *p, struct rlk_call *call, struct packet 
         return pg_fail_connection(p, call, RLK_UNCERTAIN);
     p->begin_waits = false;
     if (fresh && !(p->is_set = (class = collect(p, call, out)) == RLK_DONE))
-        rlk_log(ROWLOCK_LOG_WARNING, "the session's settings stay: %s", call->text);
+        rlk_log(ROWLOCK_LOG_WARNING, "the session keeps the settings of its server: %s",
+                call->text);
     if (class != RLK_UNCERTAIN)
         class = collect(p, call, out);
     if (PQpipelineStatus(p->conn) != PQ_PIPELINE_OFF)
