@@ -129,8 +129,7 @@ driver_objs = $(call objects,$(wildcard src/drivers/$(1)/*.c))
 LIB_OBJS := $(call objects,$(wildcard $(ROOMS:%=src/%/*.c))) $(foreach b,$(BACKENDS),$(call driver_objs,$(b)))
 CLI_OBJS := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard src/cli/*.c src/cli/*/*.c)))
 $(CLI_OBJS): OUR_CPPFLAGS += -Isrc
-# Files of GRANT examples are for people. All others are steps of the protocol.
-SQL_FILES := $(filter-out %/grants.sql,$(sort $(wildcard sql/*/*.sql sql/*/*/*.sql)))
+SQL_FILES := $(sort $(wildcard sql/*/*.sql sql/*/*/*.sql))
 
 LIB_A := $(BUILD)/librowlock.a
 LIB_SO := $(BUILD)/$(SOFILE)

@@ -28,7 +28,7 @@ static int pay_new(rowlock_db *db, rowlock_once *once, const char *order, const 
     int length = charge(order, amount, receipt, sizeof receipt);
     if (length == 0) {
         puts("the payment failed");
-        return rowlock_once_abandon(once);
+        return rowlock_once_abandon(once, 0, NULL, 0);
     }
     printf("paid: %s\n", receipt);
     return rowlock_once_complete(once, db, receipt, strlen(receipt));

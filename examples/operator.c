@@ -110,7 +110,7 @@ static int run(rowlock_db *db, const char *verb, const char *name)
     if (!strcmp(verb, "look"))
         return look(db);
     if (!strcmp(verb, "script"))
-        return rowlock_install_script(db, write_text, stdout);
+        return rowlock_install_script(db, NULL, NULL, write_text, stdout);
     if (!strcmp(verb, "break") && name)
         return take_away(db, name);
     if (!strcmp(verb, "count") && name)

@@ -89,7 +89,7 @@ $(NEXT)/statements.inc: tests/upgrade/make-level2 $(BUILD)/statements.inc
 	@mkdir -p $(@D)
 	$(Q)$< $(@D)/source
 	$(Q)cd $(@D)/source && $(AWK) -f $(CURDIR)/tools/embed-sql.awk $$(ls sql/*/*.sql sql/*/*/*.sql | \
-	    grep -v '/grants.sql$$' | LC_ALL=C sort) > ../statements.inc
+	    LC_ALL=C sort) > ../statements.inc
 $(NEXT)/%.o: %.c $(NEXT)/statements.inc | libraries-found
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -DRLK_LEVEL=2 -Isrc -I$(NEXT) -Wno-overlength-strings -MMD -MP -c -o $@ $<

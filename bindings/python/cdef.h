@@ -219,7 +219,7 @@ rowlock_pool_options rowlock_pool_options_init(void);
 /* admin.h */
 int rowlock_list_drivers(int (*each)(void *context, const char *driver, const char *client), void *context);
 int rowlock_install(rowlock_db *db);
-int rowlock_install_script(rowlock_db *db, int (*write)(void *context, const char *sql, size_t length), void *context);
+int rowlock_install_script(rowlock_db *db, const char *role, const char *user, int (*write)(void *context, const char *sql, size_t length), void *context);
 typedef struct rowlock_upgrade_step {
     const char *what;
     const char *sql;
@@ -452,7 +452,7 @@ typedef struct rowlock_once_options {
 } rowlock_once_options;
 int rowlock_once_claim(rowlock_db *db, const char *key, const rowlock_once_options *options, rowlock_once **out);
 int rowlock_once_complete(rowlock_once *once, rowlock_db *tx, const void *result, size_t length);
-int rowlock_once_abandon(rowlock_once *once);
+int rowlock_once_abandon(rowlock_once *once, int64_t pause_ms, const void *why, size_t length);
 const void *rowlock_once_result(const rowlock_once *once, size_t *length);
 void rowlock_once_close(rowlock_once *once);
 typedef struct rowlock_once_record {
@@ -462,9 +462,10 @@ typedef struct rowlock_once_record {
     int64_t age_ms;
     int64_t remaining_ms;
     int done;
-    int reserved;
+    int result_length;
     char key[256];
     char fingerprint[256];
+    char result[512];
     ...;
 } rowlock_once_record;
 int rowlock_once_list(rowlock_db *db, const char *prefix, int (*each)(void *context, const rowlock_once_record *record), void *context);

@@ -42,14 +42,21 @@ rowlock_list_drivers(int (*each)(void *context, const char *driver, const char *
  */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_install(rowlock_db *db);
 
-/* rowlock_install_script writes the SQL of rowlock_install() for the database's own shell: psql,
- * mysql or mariadb, sqlite3. It changes nothing in the database and needs no privilege there.
+/* rowlock_install_script writes SQL for the database's own shell: psql, mysql or mariadb, sqlite3.
+ * It changes nothing in the database and needs no privilege there.
+ *   - role NULL: the SQL of rowlock_install().
+ *   - Else the grants that user needs for a role: "reader" looks, "user" takes locks, "operator"
+ *     also sweeps, breaks and raises tokens, "sweeper" only calls rowlock_housekeeping.
+ *   - user: 1 to 255 bytes, no quotes. MySQL, MariaDB: "app" is 'app'@'%'; "app@10.%" has a host.
  *   - write() gets the text in pieces, in order.
+ *
+ * Returns
+ *   ROWLOCK_EUNSUPPORTED   a role on SQLite, which has no users
  * Example      examples/operator.c
  */
 ROWLOCK_MUST_CHECK ROWLOCK_API int
-rowlock_install_script(rowlock_db *db, int (*write)(void *context, const char *sql, size_t length),
-                       void *context);
+rowlock_install_script(rowlock_db *db, const char *role, const char *user,
+                       int (*write)(void *context, const char *sql, size_t length), void *context);
 
 /* One step of an upgrade. */
 typedef struct rowlock_upgrade_step {

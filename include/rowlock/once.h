@@ -88,8 +88,12 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_once_claim(rowlock_db *db, const char
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_once_complete(rowlock_once *once, rowlock_db *tx,
                                                          const void *result, size_t length);
 
-/* rowlock_once_abandon gives the key back: the work was not done, and the next client may claim the
- * key at once.
+/* rowlock_once_abandon gives the key back: the work was not done, and another client may claim the
+ * key.
+ *   - pause_ms: for how long others get BUSY. 0: none. At most 366 days.
+ *   - why: up to 65,535 bytes. rowlock_once_list() shows them until the key is completed. NULL:
+ *     none.
+ *   - Without both the key is removed. Else it stays, with token 0, until it is claimed or swept.
  *
  * Returns
  *   ROWLOCK_OK         the claim is no longer in progress. If it was completed, the key stays done.
@@ -98,7 +102,8 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_once_complete(rowlock_once *once, row
  * Round trips  1
  * Example      examples/once.c
  */
-ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_once_abandon(rowlock_once *once);
+ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_once_abandon(rowlock_once *once, int64_t pause_ms,
+                                                        const void *why, size_t length);
 
 /* rowlock_once_result returns the stored result if the claim returned DONE.
  *   - The memory belongs to the handle.
@@ -127,9 +132,13 @@ typedef struct rowlock_once_record {
     int64_t remaining_ms;
     /* 1: completed. 0: claimed. */
     int done;
-    int reserved;
+    /* The bytes of result. -1: there is none, or it is longer than fits. */
+    int result_length;
     char key[256];
     char fingerprint[256];
+    /* Of a completed key its result. Of another why it was given back, perhaps before it was
+     * claimed again. It may have any bytes, and none ends it. */
+    char result[512];
 } rowlock_once_record;
 
 /* rowlock_once_list calls each() for every key that begins with prefix, in the order of their

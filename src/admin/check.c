@@ -111,13 +111,13 @@ static void judge_privileges(struct checking *c, const struct rlk_facts *f)
 {
     if (f->reads_only && !f->may_lock)
         report(c, "privileges", "may only read", ROWLOCK_WARNING,
-               "enough to list, show and check; to take locks, grant what sql/*/install/grants.sql "
-               "says");
+               "enough to list, show and check; to take locks, grant what `rowlock install "
+               "--print-grants` prints");
     else
         report(c, "privileges", f->may_lock ? "may take locks" : "may not take locks",
                f->may_lock ? ROWLOCK_FINE : ROWLOCK_BAD,
-               "grant all that sql/*/install/grants.sql says; if a table or routine was dropped, "
-               "install again");
+               "grant what `rowlock install --print-grants` prints; if a table or routine was "
+               "dropped, install again");
 }
 
 static void judge_facts(struct checking *c, const struct rlk_facts *f, bool several)

@@ -70,7 +70,7 @@ int rlk_advise_denied(rowlock_db *db, int result)
     if (result == ROWLOCK_EDENIED && !db->driver->local)
         snprintf(db->error.text + used, sizeof db->error.text - used,
                  "; let a DBA run what `rowlock install --print` prints, if the tables are not "
-                 "there, and grant what sql/*/install/grants.sql says");
+                 "there, and what `rowlock install --print-grants` prints");
     return result;
 }
 

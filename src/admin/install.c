@@ -1,20 +1,108 @@
 /* SPDX-License-Identifier: MIT
  * Installs rowlock's tables, or writes the script that does. */
 #include "admin/inspect.h"
+#include "base/buffer.h"
 #include "core/ask.h"
 #include "core/statements.h"
 
 #include <string.h>
 
-int rowlock_install_script(rowlock_db *db,
-                           int (*write)(void *context, const char *sql, size_t length),
+typedef int write_fn(void *context, const char *sql, size_t length);
+
+/* ---- grants */
+
+/* The words of the text in braces, and what each becomes. */
+struct grantee {
+    const char *word, *is;
+    size_t length;
+};
+enum { USER, HOST, SCHEMA, WORDS };
+
+/* Is the role one of those that the line names? */
+static bool names_role(const char *line, const char *role)
+{
+    size_t length = strlen(role), line_length = strcspn(line, "\n");
+    for (const char *at = line; (at = strstr(at, role)) && at < line + line_length; at += length)
+        if (at[-1] == ' ' && (at[length] == ' ' || at[length] == '\n'))
+            return true;
+    return false;
+}
+
+static void add_line(struct rlk_buffer *out, const char *line, const char *end,
+                     const struct grantee *grantee)
+{
+    for (const char *at; line < end; line = at) {
+        at = line + strcspn(line, "{\n") + 1;
+        rlk_buffer_add(out, line, (size_t)(at - line) - (at[-1] == '{'));
+        for (int i = 0; at[-1] == '{' && i < WORDS; i++) {
+            size_t length = strlen(grantee[i].word);
+            if (strncmp(at, grantee[i].word, length) != 0)
+                continue;
+            rlk_buffer_add(out, grantee[i].is, grantee[i].length);
+            at += length + 1;
+            break;
+        }
+    }
+}
+
+/* A quote of any database would end the name in some statement. No role needs one. */
+static int check_user(rowlock_db *db, const char *user)
+{
+    if (!user || !*user || strlen(user) > RLK_TEXT_MAX)
+        return rlk_fail(db, ROWLOCK_EINVAL, "the user's name must have 1 to 255 bytes");
+    if (strpbrk(user, "'\"`\\\n\r"))
+        return rlk_fail(db, ROWLOCK_EINVAL,
+                        "the user's name must contain no quote, backslash or line break");
+    return ROWLOCK_OK;
+}
+
+static int write_grants(rowlock_db *db, const char *role, const char *user, write_fn *write,
+                        void *context)
+{
+    static const char head[] = "-- what:";
+    const char *line = db->texts.sql[RLK_STEP_GRANTS];
+    int result = check_user(db, user);
+    if (result == ROWLOCK_OK && !line)
+        return rlk_fail(db, ROWLOCK_EUNSUPPORTED,
+                        "this database has no users: who may write to its file may lock");
+    if (result != ROWLOCK_OK)
+        return result;
+    const char *host = strstr(line, "{host}") ? strrchr(user, '@') : NULL;
+    const struct grantee grantee[WORDS] = {
+        [USER] = {"user", user, host ? (size_t)(host - user) : strlen(user)},
+        [HOST] = {"host", host ? host + 1 : "%", host ? strlen(host + 1) : 1},
+        [SCHEMA] = {"schema", db->texts.schema, strlen(db->texts.schema)}};
+    struct rlk_buffer out = {0};
+    for (bool wanted = false; *line;) {
+        const char *end = line + strcspn(line, "\n") + 1;
+        if (strncmp(line, head, strlen(head)) == 0)
+            wanted = names_role(line, role);
+        else if (wanted)
+            add_line(&out, line, end, grantee);
+        line = end;
+    }
+    if (out.no_memory)
+        result = rlk_fail(db, ROWLOCK_ENOMEM, "out of memory");
+    else if (out.length == 0)
+        result = rlk_fail(db, ROWLOCK_EINVAL, "the role must be reader, user, operator or sweeper");
+    else
+        write(context, out.text, out.length);
+    rlk_buffer_clear(&out);
+    return result;
+}
+
+int rowlock_install_script(rowlock_db *db, const char *role, const char *user, write_fn *write,
                            void *context)
 {
-    int result = rlk_need_database(db, rlk_enter(db, "write the script that installs", NULL));
+    int result = rlk_need_database(db, rlk_enter(db, "write a script for a DBA", NULL));
+    if (result == ROWLOCK_OK && role)
+        return write_grants(db, role, user, write, context);
     if (result == ROWLOCK_OK)
         rlk_write_script(db->driver, db->texts.sql[RLK_STEP_SCHEMA], write, context);
     return result;
 }
+
+/* ---- installing */
 
 /* Another program's table has one of our names, so CREATE TABLE IF NOT EXISTS did nothing. */
 static int fail_foreign(rowlock_db *db)

@@ -245,7 +245,7 @@ struct rlk_facts {
     bool disk_full;
     /* Our routines are there, and this user has the privileges for locking. */
     bool may_lock;
-    /* This user has no privilege to write, like a reader of grants.sql. */
+    /* This user has no privilege to write, like the role reader. */
     bool reads_only;
     /* The hosted service that the server belongs to. It has copies that no server shows. */
     char service[RLK_FACT_CAP];

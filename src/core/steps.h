@@ -62,6 +62,7 @@ enum {
     STEP(SCHEMA, "schema", "", '-', "", RLK_BARE) /* create everything; several statements */      \
     STEP(DROP, "drop", "", '-', "", RLK_BARE) /* remove everything */                              \
     STEP(FACTS, "facts", "", '1', "tmbtbtbtbtbbbt|tbbbbb", RLK_READS) /* for rowlock_check() */    \
+    STEP(GRANTS, "grants", "", '-', "", RLK_TEMPLATE) /* for people: install.c */                  \
     STEP(OBJECTS, "objects", "text", '*', "ttB|i", RLK_READS | RLK_WIDE | RLK_BARE)                \
     STEP(ROUTINES, "routines", "", '*', "t", RLK_READS | RLK_BARE) /* where OBJECTS misses some */ \
     STEP(UPGRADE, "upgrade", "", '-', "", RLK_BARE) /* blocks: admin/upgrade.c */                  \
@@ -139,8 +140,9 @@ enum {
     STEP(ONCE_COMPLETE, "once_complete", "result key claim", '-', "", 0)                           \
     STEP(ONCE_PROVE, "once_prove", "key claim", '-', "", 0) /* where a snapshot can hide it */     \
     STEP(ONCE_ABANDON, "once_abandon", "key claim", '-', "", 0)                                    \
+    STEP(ONCE_FAIL, "once_fail", "result ttl key claim", '-', "", 0)                               \
     STEP(ONCE_SWEEP, "once_sweep", "older limit", '-', "", RLK_WIDE)                               \
-    STEP(ONCE_LIST, "once_list", "first after limit", '*', "ttibMmm", RLK_READS | RLK_WIDE)        \
+    STEP(ONCE_LIST, "once_list", "first after limit", '*', "ttibMmmT", RLK_READS | RLK_WIDE)       \
     STEP(ONCE_FORGET, "once_forget", "key", '-', "", 0)                                            \
     STEP(WALK_LOAD, "walk_load", "name", '?', "mttmmmmm", RLK_READS)                               \
     STEP(WALK_SAVE, "walk_save", "name step position pending rows written left conflicts failed",  \

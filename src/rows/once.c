@@ -9,6 +9,8 @@
 
 /* "rlon" */
 #define RLK_ONCE_TAG 0x726C6F6Eu
+/* 366 days */
+#define LONGEST_PAUSE_MS (INT64_C(366) * 24 * 3600 * 1000)
 
 enum { LONGEST_RESULT = 65535, SWEEP_BATCH = 500, LIST_PAGE = 500 };
 
@@ -213,10 +215,21 @@ int rowlock_once_complete(rowlock_once *once, rowlock_db *tx, const void *bytes,
     return found_lost(once, tx);
 }
 
-int rowlock_once_abandon(rowlock_once *once)
+int rowlock_once_abandon(rowlock_once *once, int64_t pause_ms, const void *why, size_t length)
 {
     int result = enter_once(once, once ? once->db : NULL, "abandon");
-    return result == ROWLOCK_OK ? give_up(once, once->db) : result;
+    if (result != ROWLOCK_OK)
+        return result;
+    if (pause_ms < 0 || pause_ms > LONGEST_PAUSE_MS || length > LONGEST_RESULT || (!why && length))
+        return rlk_fail(once->db, ROWLOCK_EINVAL,
+                        "the pause must be 0 to 366 days, and the reason at most %d bytes",
+                        LONGEST_RESULT);
+    if (pause_ms == 0 && !why)
+        return give_up(once, once->db);
+    struct rlk_ask ask = {.step = RLK_STEP_NONE};
+    ASK(&ask, ONCE_FAIL, rowlock_bytes(why ? why : "", length), rowlock_int(pause_ms * 1000),
+        rowlock_text(once->key), rowlock_int(once->attempt));
+    return rlk_ask_ours(once->db, &ask);
 }
 
 const void *rowlock_once_result(const rowlock_once *once, size_t *length)
@@ -277,7 +290,7 @@ static void start_page(void *context)
 
 static int take_record(void *context, const rowlock_value *cells, size_t count)
 {
-    enum { KEY, FINGERPRINT, TOKEN, DONE, EXPIRES, CHANGED, NOW };
+    enum { KEY, FINGERPRINT, TOKEN, DONE, EXPIRES, CHANGED, NOW, RESULT };
     struct page *page = context;
     (void)count;
     if (page->count == LIST_PAGE)
@@ -288,6 +301,11 @@ static int take_record(void *context, const rowlock_value *cells, size_t count)
     rlk_copy_text(record->fingerprint, sizeof record->fingerprint, cells[FINGERPRINT].text,
                   cells[FINGERPRINT].length);
     record->token = cells[TOKEN].number;
+    record->result_length = -1;
+    if (!is_null(&cells[RESULT]) && cells[RESULT].length <= sizeof record->result) {
+        record->result_length = (int)cells[RESULT].length;
+        memcpy(record->result, cells[RESULT].text, cells[RESULT].length);
+    }
     record->done = cells[DONE].number != 0;
     record->changed_us = cells[CHANGED].number;
     record->age_ms = (cells[NOW].number - cells[CHANGED].number) / 1000;

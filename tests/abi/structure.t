@@ -20,11 +20,11 @@ limits='
     routine            60     60
     wide                0      0
     public_functions   75     86
-    source          28000  33400
-    cli              6500   7100
-    tests           50000  65393
+    source          28000  33700
+    cli              6500   7300
+    tests           50000  65600
     architecture      450    450
-    changelog          80     80
+    changelog          60     60
     makefile          500    500
 '
 

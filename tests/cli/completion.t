@@ -172,7 +172,7 @@ is "fish: names" "$(fish_offers 'rowlock show ')" "$(printf '%s\n' import:stock 
 is "fish: the database had a second for them" "$(sort -u "$work/limited")" "20 rowlock list --names"
 is "fish: a command line after the name" "$(fish_offers 'rowlock run importer rowlo')" rowlock
 is "fish: and what completes it" "$(fish_offers 'rowlock run importer -- rowlock quo')" quorum-join
-is "fish: words of once" "$(fish_offers 'rowlock once ')" "$(printf '%s\n' forget list show)"
+is "fish: words of once" "$(fish_offers 'rowlock once ')" "$(printf '%s\n' forget last list show)"
 
 (unset ROWLOCK_URL; XDG_STATE_HOME=$work/embedded "$command" acquire embedded --owner o >"$work/out")
 for offers in bash_offers fish_offers; do

@@ -89,6 +89,27 @@ failing() {
     exits "with each key" 75 run pause --once k --retry-after 1h -- false
 }
 
+# What is known of a run afterwards.
+history() {
+    answers "no run has succeeded" 1 '$d->{period_done} . "," . ($d->{last} // "none")' 0,none once last past --every $long --json
+    exits "a run fails" 3 run past --every $long -- sh -c 'exit 3'
+    answers "which is kept, and where" 0 'join " ", map { "$_->{state} $_->{run}{status} $_->{run}{host}" } @$d' \
+        "failed 3 $(uname -n)" once list past --json
+    prints "as it is shown" 0 "status       3" once show past "$(rl once list past --json; json '$d->[0]{key}')"
+    errs "the period is not done" 1 "no run" once last past --every $long
+    exits "another succeeds" 0 run past --every $long -- sh -c 'exit 0'
+    answers "with its status and token" 0 'join " ", map { "$_->{state} $_->{run}{status} $_->{run}{token}" } @$d' \
+        "done 0 2" once list past --json
+    prints "the period is done" 0 "state        done" once last past --every $long
+    sql_client <<<"UPDATE ${ROWLOCK_URL##*rowlock_prefix=}once SET name = '4:past:2020-01-01T00:00:00Z' WHERE name LIKE '4:past:%';"
+    prints "a success of another period is the last one" 0 "2020-01-01" once last past
+    exits "another run of this period fails" 1 run past --every $long -- false
+    errs "and that period is not done" 1 "is not done" once last past --every $long
+    errs "last needs a name" 64 "last needs a name" once last
+    errs "the period belongs to last" 64 "belong to last" once list --every $long
+    silent "a pause comes before the run" 0 run paused -n --jitter 10ms -- true
+}
+
 repeated() {
     rl run fails --every $long -- sh -c "$job" "$work/fails"
     [ "$status" = 0 ]
@@ -273,6 +294,6 @@ zones() {
     is "or none" "$(unset TZ; "$command" run z3 --every 1d --timezone Europe/Berlin -- printenv TZ || echo none)" none
 }
 
-for_each_database install_tables done_in_a_period next_period crossing failing repaired interrupted keys \
+for_each_database install_tables done_in_a_period next_period crossing failing history repaired interrupted keys \
     clocks refusals zones
 done_testing

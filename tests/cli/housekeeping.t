@@ -89,7 +89,7 @@ by_event() {
     same "an event's tables are made" "$status $err" "0 "
     {
         sed '/^-- now the grants/,$d' <<<"$recipe"
-        grep "^GRANT .*'sweep'" sql/mysql/install/grants.sql | sed "s/appdb/$base/"
+        "$command" install --print-grants --role sweeper --user sweep@localhost
         sed '1,/^-- now the grants/d; s/EVERY 1 DAY STARTS .*/EVERY 1 SECOND/' <<<"$recipe"
     } >"$work/event.sql"
     leave_lock

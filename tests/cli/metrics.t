@@ -143,6 +143,9 @@ jobs_of_a_host() {
     figure "two runs" "rowlock_job_runs_total counter name='nightly' 2.0"
     figure "the last success stays" "$success"
     between "how long" "rowlock_job_duration_seconds gauge name='nightly'" 0.01 3600
+    job "one of each day" 0 daily --every 1d true
+    figure "its period" "rowlock_job_period_seconds gauge name='daily' 86400.0"
+    rm "$jobs/rowlock_daily.prom"
     job "one that exits with 76 by itself" 76 nightly sh -c 'exit 76'
     figure "that is no loss" "rowlock_job_lost_total counter name='nightly' 0.0"
     job "one that a signal ends" 143 nightly sh -c 'kill -TERM $$'

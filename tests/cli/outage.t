@@ -110,6 +110,24 @@ patience() {
     exits "a database that is not there is not waited for" 64 run --url "${who%/*}/no_such_database" outage true
 }
 
+# The line for cron in docs/OPERATIONS.md that mails once for each host and outage.
+one_mail() {
+    local line
+    line=$(sed -n 's|^\*/5 \* \* \* \*  app  \(flock .*\)report.sh$|\1 echo made|p' docs/OPERATIONS.md)
+    line=${line/\/run\/lock\/report/$work/report.lock}
+    line=${line/ rowlock run/ $command run}
+    server stop
+    sh -c "$line" >"$work/mail" 2>&1 </dev/null &
+    pid=$!
+    holds "cron's line waits for the server" until_true grep -q "is away" "$work/mail"
+    same "the host's next ones end at once, without a word" "$(sh -c "$line" 2>&1; sh -c "$line" 2>&1)" ""
+    server start
+    finished "$pid"
+    same "one mail tells of the outage and its end" "$(grep -c ^rowlock: "$work/mail") $(tail -n 1 "$work/mail")" "2 made"
+    has "and which job it was" "$(cat "$work/mail")" "run 'report'"
+    same "a line after that has nothing to do, and no mail" "$(sh -c "$line" 2>&1)" ""
+}
+
 # no_wait "what holds" N PARAMETER: refused at once with N, in one line.
 no_wait() {
     exits "$1" "$2" run -w 60s --url "$ROWLOCK_URL&$3" fault true
@@ -210,6 +228,7 @@ with_server() {
     hanging
     restarting
     patience
+    one_mail
     misconfigured
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What the roles of sql/*/install/grants.sql may do, each by itself: reader, user, operator, sweeper. On each server.
+# What the roles of `install --print-grants` may do, each by itself: reader, user, operator, sweeper. On each server.
 . "$(dirname "$0")/cli.sh"
 
 base=roles_$$
@@ -26,17 +26,14 @@ make_roles() {
     esac | sql_client
 }
 
-grant() { # grant OPTION…
-    case $db in
-        postgres)
-            dba -v reader="${base}_reader" -v user="${base}_user" -v operator="${base}_operator" -v sweeper="${base}_sweeper" \
-                -f sql/postgres/install/grants.sql "$@"
-            ;;
-        mysql)
-            sed "s/appdb/$base/; s/'watch'/'${base}_reader'/; s/'app'/'${base}_user'/; s/'ops'/'${base}_operator'/
-                s/'sweep'/'${base}_sweeper'/" sql/mysql/install/grants.sql | dba
-            ;;
-    esac
+grant() {
+    local role host
+    for role in reader user operator sweeper; do
+        host=
+        [ "$db$role" != mysqlsweeper ] || host=@localhost
+        rl install --url "$whole" --print-grants --role $role --user "${base}_$role$host"
+        [ "$status" = 0 ] && dba <<<"$out" || return
+    done
 }
 
 installing() {
@@ -51,12 +48,14 @@ installing() {
     prints "the tables are fit for locks, as if the library had made them" 0 "as rowlock makes them" check --url "$whole"
     exits "install has nothing to do" 0 install --url "$whole"
     if [ "$db" = postgres ]; then
-        prints "a role that may not even read is told what to grant" 1 "grants.sql" check
-        errs "by install too" 77 "grants.sql" install
+        prints "a role that may not even read is told what to grant" 1 "--print-grants" check
+        errs "by install too" 77 "--print-grants" install
     else
         sql_client <<<"REVOKE SELECT ON $base.* FROM ${base}_reader"
     fi
-    holds "grants.sql runs" grant
+    holds "what --print-grants prints runs" grant
+    errs "a user's name with a quote" 64 "no quote" install --url "$whole" --print-grants --user 'a"b'
+    errs "another role" 64 "reader, user, operator or sweeper" install --url "$whole" --print-grants --user a --role owner
 }
 
 locking() {
@@ -181,7 +180,7 @@ in_a_schema_postgres() {
     dba <<<'CREATE SCHEMA locks'
     whole+="?rowlock_schema=locks&rowlock_prefix=job_"
     exits "install in a schema, with a prefix" 0 install --url "$whole"
-    holds "grants.sql runs there" grant -v schema=locks -v prefix=job_
+    holds "what --print-grants prints runs there" grant
     as user
     exits "user: takes a lock there" 0 run "of a schema" -- true
     as reader

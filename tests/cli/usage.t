@@ -224,6 +224,7 @@ embedded() {
     (umask 0; XDG_STATE_HOME=relative HOME=$TMPDIR/home "$command" run first -- true)
     XDG_STATE_HOME=$TMPDIR/said errs "the user that makes it is told where: a URL may have been forgotten" 0 \
         "run: neither --url nor ROWLOCK_URL is set; made '$TMPDIR/said/rowlock/locks.db', for this host only" run first -- true
+    ROWLOCK_REQUIRE_URL=1 errs "where that must not happen, it is an error" 64 "ROWLOCK_REQUIRE_URL is" run first -- true
     XDG_STATE_HOME=$TMPDIR/said silent "once, so that cron does not send mail each time" 0 run first -- true
     ok "a relative XDG_STATE_HOME is ignored for the one below HOME" \
         test -f "$TMPDIR/home/.local/state/rowlock/locks.db"

@@ -15,7 +15,8 @@ event_on() { rl check --json --url "$(hosts "$1")"; json 'join " ", map { "$_->{
 node save
 rl install --url "$(hosts 1)"
 recipe=$(section | awk '/^```/ { if (inside) exit; inside = $0 == "```sql"; next } inside')
-grants=$(grep "^GRANT .*'sweep'" sql/mysql/install/grants.sql | sed 's/appdb/rowlock/')
+rl install --url "$(hosts 1)" --print-grants --role sweeper --user sweep@localhost
+grants=$out
 # Privileges come before the event, which is refused without them.
 recipe=$(sed '/^-- now the grants/,$d' <<<"$recipe"; echo "$grants"
     sed '1,/^-- now the grants/d; s/EVERY 1 DAY STARTS .*/EVERY 1 SECOND/' <<<"$recipe")

@@ -100,7 +100,7 @@ static const struct truth {
     {"rows_page_after", "3|19.90|3;4|1.10|3", 0, "idi"},
     {"rows_count", "2", 0, "i"},
     {"once_look", "A||f|~", 0, "iyby"},
-    {"once_list", "key||0|t|N|N|N", 0, NULL},
+    {"once_list", "key||0|t|N|N|N|r", 0, NULL},
     {"walk_load", "", 0, NULL},
     {"walk_load", "0|public.prices\n|i1\n|1|1|1|0|0", 'p', NULL},
     {"walk_load", "0|`home`.`prices`\n|i1\n|1|1|1|0|0", 'm', NULL},

@@ -16,7 +16,8 @@ sql "$outside" -c "CREATE DATABASE $base" -c "CREATE ROLE sweep LOGIN"
 printf '%s\n' "shared_preload_libraries = 'pg_cron'" "cron.use_background_workers = on" >>"$ROWLOCK_TEST_POSTGRES_DIR/data/postgresql.conf"
 holds "the server starts with pg_cron" restart
 exits "the tables are made" 0 install
-sql "$ROWLOCK_URL" -v sweeper=sweep -f sql/postgres/install/grants.sql
+rl install --print-grants --role sweeper --user sweep
+sql "$ROWLOCK_URL" <<<"$out"
 rl acquire "left behind" --ttl 100ms --owner gone
 awk '/^##/ { inside = $0 == "### pg_cron"; next } /^```/ { block = inside && $0 == "```sql"; next } block' \
     docs/OPERATIONS.md | sed "s/'17 3 \* \* \*'/'* * * * *'/" >"$work/recipe.sql"

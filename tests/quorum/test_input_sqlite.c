@@ -115,7 +115,7 @@ static void test_tables(rowlock_db *db)
     int64_t number;
     int found = 0;
     unsupported(db, rowlock_install(db), each, "installing");
-    unsupported(db, rowlock_install_script(db, write_nothing, NULL), each, "a script");
+    unsupported(db, rowlock_install_script(db, NULL, NULL, write_nothing, NULL), each, "a script");
     unsupported(db, rowlock_upgrade(db, NULL), each, "upgrading");
     unsupported(db, rowlock_check(db, find, &found, NULL), each, "checking");
     tap_is_int(found, 0, "nothing is found then");

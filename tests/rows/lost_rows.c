@@ -250,7 +250,7 @@ static void check_complete(struct deal *d)
     check_once(d->l, d->said, ROWLOCK_DONE, ROWLOCK_BUSY);
 }
 
-CALL(call_abandon, rowlock_once_abandon(d->once))
+CALL(call_abandon, rowlock_once_abandon(d->once, 0, NULL, 0))
 
 static void check_abandon(struct deal *d)
 {

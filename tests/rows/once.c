@@ -172,7 +172,7 @@ static void play_act(struct asking *a, const struct step *s)
         is_told(a, s, rowlock_retry(db, complete_at_second, a, NULL, NULL));
         break;
     case ABANDON:
-        is_told(a, s, rowlock_once_abandon(once));
+        is_told(a, s, rowlock_once_abandon(once, 0, NULL, 0));
         break;
     case FORGET:
         is_told(a, s, rowlock_once_forget(db, key));
@@ -401,7 +401,7 @@ static void misuse(const struct contract *c)
     tap_is_int(rowlock_once_claim(a.site.db, "short", NULL, NULL), ROWLOCK_EINVAL, "no handle");
     tap_is_int(rowlock_once_claim(NULL, "short", NULL, &once), ROWLOCK_EMISUSE, "no connection");
     tap_is_int(rowlock_once_complete(NULL, a.site.db, NULL, 0), ROWLOCK_EMISUSE, "no claim");
-    tap_is_int(rowlock_once_abandon(NULL), ROWLOCK_EMISUSE, "nor here");
+    tap_is_int(rowlock_once_abandon(NULL, 0, NULL, 0), ROWLOCK_EMISUSE, "nor here");
     no_result(NULL);
     rowlock_once_close(NULL);
     once = claim(a.site.db, "short", NULL, ROWLOCK_OK, "a claim");
@@ -571,12 +571,14 @@ static void lists(const struct contract *c)
     is_result(a.other, rowlock_once_complete(once[2], a.other, "x", 1), ROWLOCK_OK, "it is done");
     struct listed l = list(a.other, "a/", 0, 1);
     tap_ok(l.last.done == 1 && l.last.remaining_ms == 0, "which the list says");
+    tap_ok(l.last.result_length == 1 && l.last.result[0] == 'x', "with its result");
     tap_is_str(l.last.key, "a/%_'\\", "of that key");
     tap_ok(l.last.age_ms >= 0 && l.last.age_ms < 600000, "and when: %d ms ago", (int)l.last.age_ms);
     l = list(a.other, "a", 1, 1);
     tap_ok(l.last.done == 0 && l.last.token == 17 && l.last.remaining_ms > 3000000,
            "a key in progress has its token and its time");
     tap_is_str(l.last.fingerprint, "a sum", "and its fingerprint");
+    tap_is_int(l.last.result_length, -1, "and no result");
     list(a.other, "a", 0, 2);
     list(a.other, "A", 0, 1);
     list(a.other, "%", 0, 0);
@@ -589,6 +591,34 @@ static void lists(const struct contract *c)
              numbered(c, "many "));
     list(a.other, "many ", 0, 1200);
     list(a.other, "many ", 700, 700);
+}
+
+/* A key that is given back with a reason, or for a while. */
+static void fails(const struct contract *c)
+{
+    OWNED(asking) struct asking a = ask_open(c);
+    static const char long_reason[513];
+    rowlock_db *db = a.other;
+    rowlock_once_options o = once_about("a sum", 3600000), newer = o;
+    newer.token = (o.token = 17) + 1;
+    OWNED(once) rowlock_once *once = claim_as(db, "key", &o, ROWLOCK_OK, "a key is claimed");
+    is_result(db, rowlock_once_abandon(once, -1, NULL, 0), ROWLOCK_EINVAL, "a pause below 0");
+    is_result(db, rowlock_once_abandon(once, 0, NULL, 1), ROWLOCK_EINVAL, "a reason without bytes");
+    is_result(db, rowlock_once_abandon(once, 3600000, "no\0paper", 8), ROWLOCK_OK, "given back");
+    struct listed l = list(db, NULL, 0, 1);
+    tap_ok(l.last.result_length == 8 && memcmp(l.last.result, "no\0paper", 8) == 0, "it says why");
+    tap_ok(!l.last.done && l.last.token == 0 && l.last.remaining_ms > 3000000, "and for how long");
+    claim_as(db, "key", &newer, ROWLOCK_BUSY, "a later holder waits too");
+    site_run(&a.site, "UPDATE rowlock_once SET expires = 0");
+    OWNED(once) rowlock_once *second = claim_as(db, "key", &newer, ROWLOCK_OK, "then it has it");
+    is_result(db, rowlock_once_abandon(once, 0, "late", 4), ROWLOCK_OK, "the first says no more");
+    is_result(db, rowlock_once_abandon(second, 0, long_reason, 513), ROWLOCK_OK, "a long reason");
+    tap_is_int(list(db, NULL, 0, 1).last.result_length, -1, "is not listed");
+    OWNED(once) rowlock_once *third = claim_as(db, "key", &newer, ROWLOCK_OK, "the key is free");
+    is_result(db, rowlock_once_complete(third, db, "r", 1), ROWLOCK_OK, "and can be completed");
+    is_result(db, rowlock_once_abandon(third, 0, "why", 3), ROWLOCK_OK, "which stays");
+    l = list(db, NULL, 0, 1);
+    tap_ok(l.last.done && l.last.result_length == 1 && l.last.result[0] == 'r', "with its result");
 }
 
 void contract_once(const struct contract *c)
@@ -607,4 +637,5 @@ void contract_once(const struct contract *c)
     other_tables(c);
     sweeps(c);
     lists(c);
+    fails(c);
 }

@@ -24,7 +24,7 @@ static void give_key(struct rlk_query *query)
 {
     const rowlock_value cells[] = {rowlock_text("a key"), rowlock_text(""), rowlock_int(0),
                                    rowlock_bool(0),       rowlock_int(0),   rowlock_int(0),
-                                   rowlock_int(0)};
+                                   rowlock_int(0),        rowlock_null()};
     query->each(query->context, cells, COUNT(cells));
 }
 
@@ -79,6 +79,11 @@ static int list_for_none(void)
     return rowlock_once_list(db, NULL, NULL, NULL);
 }
 
+static int fail(void)
+{
+    return rowlock_once_abandon(once, 1000, "why", 3);
+}
+
 static int forget(void)
 {
     return rowlock_once_forget(db, "a key");
@@ -130,6 +135,8 @@ static const struct failure {
     {"nor a lost answer", complete_inside, OP_ONCE_COMPLETE, RLK_UNCERTAIN, .want = ROWLOCK_ECONN,
      .calls = "meta once_complete"},
 
+    {"a failure whose answer is lost is told again", fail, OP_ONCE_FAIL, RLK_UNCERTAIN,
+     .next = OP_ONCE_FAIL, .calls = "once_fail open meta once_fail"},
     {"a sweep that fails", sweep, .want = ROWLOCK_EDENIED, .calls = "once_sweep once_sweep"},
     {"a list that is cut off is asked for again", list, OP_ONCE_LIST, RLK_UNCERTAIN,
      .give = give_key, .calls = "once_list open meta once_list"},

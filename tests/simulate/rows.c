@@ -264,7 +264,7 @@ static int do_once(struct thread *t)
         note_outcome(t, result);
         expect(t, "posts", result, result == ROWLOCK_LOST || result == ROWLOCK_CONFLICT || !result);
         if (result < 0 && sim_once_in(2)) {
-            result = rowlock_once_abandon(t->once);
+            result = rowlock_once_abandon(t->once, 0, NULL, 0);
             expect(t, "abandons", result, !result);
         }
     }

@@ -2,7 +2,7 @@
 --
 -- - MariaDB replaces it in one statement, and keeps its privileges.
 -- - MySQL drops it first. A call in between finds no procedure, and the library sends it again. The
---   privileges are gone: run grants.sql.
+--   privileges are gone: grant them again.
 -- - MySQL also waits for each transaction that has called it. The wait is short, since calls queue
 --   behind it.
 --

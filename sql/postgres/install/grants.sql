@@ -1,8 +1,6 @@
--- Grants each kind of role the least privileges that it needs. For a DBA, after schema.sql. Leave
--- out the roles that you do not have:
---     psql -d app -v reader=watch -v user=app -v operator=ops -v sweeper=sweep -f grants.sql
--- With `rowlock_schema=locks` or `rowlock_prefix=job_` in the URL also:
---     -v schema=locks -v prefix=job_
+-- A text that `rowlock install --print-grants` prints for a DBA: the least privileges of a role.
+-- Each block begins with the roles that it is for. {user} is the role that gets them, {schema} the
+-- schema of our tables.
 --
 -- - reader: list, show, check
 -- - user: takes locks, waits, guards, fences, claims keys, walks
@@ -13,85 +11,46 @@
 -- roles protect programs from accidents, not from each other. docs/OPERATIONS.md says what each can
 -- do to others.
 
-\if :{?schema}
-\else
-\set schema public
-\endif
-\if :{?prefix}
-\else
-\set prefix rowlock_
-\endif
-\set locks :prefix locks
-\set waiters :prefix waiters
-\set tokens :prefix tokens
-\set fences :prefix fences
-\set once :prefix once
-\set walks :prefix walks
-\set members :prefix members
-\set meta :prefix meta
-\set grant :prefix grant
-\set grant_usual :prefix grant_usual
-\set grant_all :prefix grant_all
-\set look :prefix look
-\set look_all :prefix look_all
-\set new_counter :prefix new_counter
-\set make_room :prefix make_room
-\set guard :prefix guard
-\set enqueue :prefix enqueue
-\set leave :prefix leave
-\set wake :prefix wake
-\set wake_many :prefix wake_many
-\set relax :prefix relax
-\set prove :prefix prove
-\set listen :prefix listen
-\set try :prefix try
-\set break :prefix break
-\set raise :prefix raise
-\set housekeeping :prefix housekeeping
+-- what: reader user operator sweeper
 BEGIN;
-SET LOCAL search_path = :"schema", pg_catalog;
+REVOKE EXECUTE ON FUNCTION rowlock_break, rowlock_raise FROM PUBLIC;
+REVOKE EXECUTE ON PROCEDURE rowlock_housekeeping FROM PUBLIC;
+GRANT USAGE ON SCHEMA "{schema}" TO "{user}";
 
-REVOKE EXECUTE ON FUNCTION :"break", :"raise" FROM PUBLIC;
-REVOKE EXECUTE ON PROCEDURE :"housekeeping" FROM PUBLIC;
+-- what: reader
+GRANT SELECT ON rowlock_locks, rowlock_waiters, rowlock_tokens, rowlock_fences, rowlock_once,
+    rowlock_walks, rowlock_members, rowlock_meta TO "{user}";
 
-\if :{?reader}
-GRANT USAGE ON SCHEMA :"schema" TO :"reader";
-GRANT SELECT ON :"locks", :"waiters", :"tokens", :"fences", :"once", :"walks", :"members",
-    :"meta" TO :"reader";
-\endif
+-- what: user operator
+GRANT SELECT, INSERT, UPDATE, DELETE ON rowlock_locks, rowlock_waiters, rowlock_once,
+    rowlock_walks TO "{user}";
+GRANT SELECT, INSERT, UPDATE ON rowlock_tokens, rowlock_fences TO "{user}";
+GRANT EXECUTE ON FUNCTION rowlock_grant, rowlock_grant_usual, rowlock_grant_all, rowlock_look,
+    rowlock_look_all, rowlock_new_counter, rowlock_make_room, rowlock_guard, rowlock_enqueue,
+    rowlock_leave, rowlock_wake, rowlock_wake_many, rowlock_relax, rowlock_prove, rowlock_listen,
+    rowlock_try TO "{user}";
 
-\if :{?user}
-GRANT USAGE ON SCHEMA :"schema" TO :"user";
-GRANT SELECT, INSERT, UPDATE, DELETE ON :"locks", :"waiters", :"once", :"walks" TO :"user";
-GRANT SELECT, INSERT, UPDATE ON :"tokens", :"fences" TO :"user";
-GRANT SELECT, UPDATE (moved) ON :"members" TO :"user";
 -- PostgreSQL needs UPDATE on a column of the floor's row to share-lock it when a new name gets its
--- counter. A constraint keeps this column as it is.
-GRANT SELECT, UPDATE (id) ON :"meta" TO :"user";
-GRANT EXECUTE ON FUNCTION :"grant", :"grant_usual", :"grant_all", :"look", :"look_all",
-    :"new_counter", :"make_room", :"guard", :"enqueue", :"leave", :"wake", :"wake_many", :"relax",
-    :"prove", :"listen", :"try" TO :"user";
-\endif
+-- counter. A constraint keeps the column id as it is.
+-- what: user
+GRANT SELECT, UPDATE (moved) ON rowlock_members TO "{user}";
+GRANT SELECT, UPDATE (id) ON rowlock_meta TO "{user}";
 
-\if :{?operator}
-GRANT USAGE ON SCHEMA :"schema" TO :"operator";
-GRANT SELECT, INSERT, UPDATE, DELETE ON :"locks", :"waiters", :"once", :"walks",
-    :"tokens" TO :"operator";
-GRANT SELECT, INSERT, UPDATE ON :"fences", :"members" TO :"operator";
-GRANT SELECT, UPDATE (id, token_floor, swept, identity) ON :"meta" TO :"operator";
-GRANT EXECUTE ON FUNCTION :"grant", :"grant_usual", :"grant_all", :"look", :"look_all",
-    :"new_counter", :"make_room", :"guard", :"enqueue", :"leave", :"wake", :"wake_many", :"relax",
-    :"prove", :"listen", :"try", :"break", :"raise" TO :"operator";
-GRANT EXECUTE ON PROCEDURE :"housekeeping" TO :"operator";
-\endif
+-- what: operator
+GRANT DELETE ON rowlock_tokens TO "{user}";
+GRANT SELECT, INSERT, UPDATE ON rowlock_members TO "{user}";
+GRANT SELECT, UPDATE (id, token_floor, swept, identity) ON rowlock_meta TO "{user}";
+GRANT EXECUTE ON FUNCTION rowlock_break, rowlock_raise TO "{user}";
+GRANT EXECUTE ON PROCEDURE rowlock_housekeeping TO "{user}";
 
-\if :{?sweeper}
-GRANT USAGE ON SCHEMA :"schema" TO :"sweeper";
--- PostgreSQL needs UPDATE on a column of rows that a statement locks. These decide about no lock.
-GRANT SELECT, UPDATE (note), DELETE ON :"locks", :"waiters" TO :"sweeper";
-GRANT SELECT, UPDATE (granted), DELETE ON :"tokens" TO :"sweeper";
-GRANT SELECT, INSERT, UPDATE, DELETE ON :"once" TO :"sweeper";
-GRANT SELECT, UPDATE (token_floor, swept) ON :"meta" TO :"sweeper";
-GRANT EXECUTE ON PROCEDURE :"housekeeping" TO :"sweeper";
-\endif
+-- PostgreSQL needs UPDATE on a column of rows that a statement locks. note and granted decide about
+-- no lock.
+-- what: sweeper
+GRANT SELECT, UPDATE (note), DELETE ON rowlock_locks, rowlock_waiters TO "{user}";
+GRANT SELECT, UPDATE (granted), DELETE ON rowlock_tokens TO "{user}";
+GRANT SELECT, INSERT, UPDATE, DELETE ON rowlock_once TO "{user}";
+GRANT SELECT, UPDATE (token_floor, swept) ON rowlock_meta TO "{user}";
+GRANT EXECUTE ON PROCEDURE rowlock_housekeeping TO "{user}";
+
+-- what: reader user operator sweeper
 COMMIT;

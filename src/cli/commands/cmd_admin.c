@@ -6,8 +6,14 @@
 
 /* ---------------------------------------------------------------- install */
 
+static bool grants;
+static const char *role = "user", *user;
+
 static const struct option_row install_options[] = {
     FLAG_OPTION("print", 0, "print the SQL for the database's shell; change nothing", general.sql),
+    FLAG_OPTION("print-grants", 0, "print what --user needs, for the database's shell", grants),
+    OPTION("user", 0, "USER", "with --print-grants: who gets the privileges", TEXT, user),
+    OPTION("role", 0, "ROLE", "reader, user, operator or sweeper (user)", TEXT, role),
     JSON_OPTION,
     {.name = NULL},
 };
@@ -28,12 +34,18 @@ static void sql_settings(const struct cli *cli, const char *option)
 
 static int run_install(struct cli *cli)
 {
-    sql_settings(cli, "--print");
+    if (general.sql && grants)
+        usage_error(cli, "--print and --print-grants exclude each other");
+    if (grants != (user != NULL))
+        usage_error(cli, "--print-grants and --user belong together");
+    general.sql = general.sql || grants;
+    sql_settings(cli, grants ? "--print-grants" : "--print");
     int status = connect_database(cli, NULL);
     if (status != EXIT_FINE)
         return status;
     if (general.sql)
-        return reported(cli, rowlock_install_script(cli->db, print_sql, NULL));
+        return reported(
+            cli, rowlock_install_script(cli->db, grants ? role : NULL, user, print_sql, NULL));
     int result = rowlock_install(cli->db);
     if (result == ROWLOCK_OK && general.json)
         json_print_answer(cli, result, NULL, NULL);
@@ -45,7 +57,10 @@ static int run_install(struct cli *cli)
 const struct command install_command = COMMAND(
     "install", "", "create the tables",
     "If the tables are there, it changes nothing. Without the privilege, let a DBA run what\n"
-    "--print prints: psql -v ON_ERROR_STOP=1 -f FILE, or mysql DATABASE < FILE.\n",
+    "--print prints: psql -v ON_ERROR_STOP=1 -f FILE, or mysql DATABASE < FILE.\n"
+    "Then --print-grants prints the least privileges of a user: reader looks, user takes locks,\n"
+    "operator also sweeps and breaks, sweeper only calls rowlock_housekeeping. MySQL, MariaDB:\n"
+    "'app' is app@%, 'app@10.%' has a host.\n",
     install_options, 0, 0, true, EACH_MEMBER, run_install);
 
 /* ---------------------------------------------------------------- upgrade */

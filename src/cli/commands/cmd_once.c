@@ -12,7 +12,13 @@
 static const char *match;
 
 static const struct option_row options[] = {
-    OPTION("match", 0, "GLOB", "only keys whose 'NAME KEY' matches this pattern", TEXT, match),
+    OPTION("match", 0, "GLOB", "list: only keys whose 'NAME KEY' matches this pattern", TEXT,
+           match),
+    OPTION("every", 0, "DURATION", "last: is the present period done? As of run", LENGTH,
+           asked.every_ms),
+    OPTION("at", 0, "TIME", "last: when periods begin, as of run (00:00)", TEXT, asked.at),
+    OPTION("timezone", 0, "ZONE", "last: of --every and --at, as of run (UTC)", TEXT,
+           asked.timezone),
     JSON_OPTION,
     {.name = NULL},
 };
@@ -22,6 +28,8 @@ struct key {
     char *names;
     const char *key;
     const char *state;
+    /* What became of the run. NULL: nothing is known. */
+    json_t *run;
     rowlock_once_record record;
 };
 
@@ -46,7 +54,26 @@ static json_t *json_of_key(const struct key *key)
         {"remaining_ms", INTEGER, offsetof(struct key, record.remaining_ms)},
         {.key = NULL},
     };
-    return json_of(members, key);
+    json_t *object = json_of(members, key);
+    json_put(object, "run", key->run ? json_incref(key->run) : json_null());
+    return object;
+}
+
+/* The names and key in the key of the database. Free names, release run. */
+static struct key read_key(const rowlock_once_record *record)
+{
+    struct key key = {.record = *record, .key = record->key};
+    key.names = once_names(record->key, &key.key);
+    key.state = state_of(&key);
+    bool over = record->done || once_has_failed(record);
+    key.run = key.names && over ? once_history(record) : NULL;
+    return key;
+}
+
+static void free_key(struct key *key)
+{
+    free(key->names);
+    json_decref(key->run);
 }
 
 /* ---------------------------------------------------------------- looking at keys */
@@ -89,16 +116,14 @@ static int on_record(void *context, const rowlock_once_record *record)
 {
     const struct looking *looking = context;
     const struct runs *runs = &looking->runs;
-    struct key key = {.record = *record};
-    key.key = record->key;
-    key.names = once_names(record->key, &key.key);
+    rowlock_once_record seen = *record;
     /* Without its run the time of a claim is over. */
     for (size_t i = 0; i < runs->count && !record->done; i++)
         if (runs->each[i].token == record->token && strcmp(runs->each[i].key, record->key) == 0)
-            key.record.remaining_ms = at_most(record->remaining_ms, 0);
-    key.state = state_of(&key);
+            seen.remaining_ms = at_most(record->remaining_ms, 0);
+    struct key key = read_key(&seen);
     int stop = looking->each(looking->context, &key);
-    free(key.names);
+    free_key(&key);
     return stop;
 }
 
@@ -127,6 +152,25 @@ static bool matches(const struct key *key)
     return is;
 }
 
+static int64_t number_of(const json_t *run, const char *name)
+{
+    return json_integer_value(json_object_get(run, name));
+}
+
+static const char *host_of(const json_t *run)
+{
+    return json_string_value(json_object_get(run, "host"));
+}
+
+/* The cells STATUS, TOOK and HOST. */
+static void put_run(char ***cell, const json_t *run)
+{
+    struct text took = duration_text(number_of(run, "duration_ms"));
+    *(*cell)++ = run ? new_text("%d", (int)number_of(run, "status")) : new_text("-");
+    *(*cell)++ = new_text("%s", run ? took.text : "-");
+    *(*cell)++ = printable(run ? host_of(run) : "-");
+}
+
 static int on_key(void *context, const struct key *key)
 {
     if (match && !matches(key))
@@ -140,14 +184,16 @@ static int on_key(void *context, const struct key *key)
     *cell++ = new_text("%s", key->state);
     *cell++ = new_text("%s", duration_text(key->record.age_ms).text);
     *cell++ = new_text("%lld", (long long)key->record.token);
+    put_run(&cell, key->run);
     *cell++ = printable(key->key);
     return ferror(stdout);
 }
 
 static int list_keys(struct cli *cli, char **names, int count)
 {
-    static const char *const headings[] = {"NAME", "STATE", "SINCE", "TOKEN", "KEY"};
-    struct table table = {.headings = headings, .columns = 5};
+    static const char *const headings[] = {"NAME",   "STATE", "SINCE", "TOKEN",
+                                           "STATUS", "TOOK",  "HOST",  "KEY"};
+    struct table table = {.headings = headings, .columns = 8};
     char *prefix = count ? once_key(names, count, "") : NULL;
     /* In the locale "C", fnmatch() would take a byte for a character. */
     setlocale(LC_CTYPE, "C.UTF-8");
@@ -158,7 +204,7 @@ static int list_keys(struct cli *cli, char **names, int count)
     return reported(cli, result);
 }
 
-/* ---------------------------------------------------------------- show and forget */
+/* ---------------------------------------------------------------- show */
 
 static void print_key(const struct key *key)
 {
@@ -171,6 +217,12 @@ static void print_key(const struct key *key)
         say("%-12s %s%s", failed ? "repeated in" : "at most",
             duration_text(key->record.remaining_ms).text, failed ? "" : " more");
     say("%-12s %lld", "token", (long long)key->record.token);
+    if (!key->run)
+        return;
+    say("%-12s %d", "status", (int)number_of(key->run, "status"));
+    say("%-12s %s, process %lld, token %lld", "run by", host_of(key->run),
+        (long long)number_of(key->run, "pid"), (long long)number_of(key->run, "token"));
+    say("%-12s %s", "took", duration_text(number_of(key->run, "duration_ms")).text);
 }
 
 struct wanted {
@@ -197,6 +249,70 @@ static int show_key(const struct cli *cli, const char *whole)
     return result == ROWLOCK_OK && !wanted.found ? ROWLOCK_NONE : result;
 }
 
+/* ---------------------------------------------------------------- last */
+
+struct last {
+    bool any, period_done;
+    char period[32];
+    /* The key that was completed last. */
+    rowlock_once_record newest;
+};
+
+/* The present period is one by the database's clock. */
+static int note_last(void *context, const rowlock_once_record *record)
+{
+    struct last *last = context;
+    const char *key;
+    if (asked.every_ms)
+        snprintf(last->period, sizeof last->period, "%s",
+                 period_key(record->changed_us / 1000 + record->age_ms));
+    if (!record->done)
+        return 0;
+    char *names = once_names(record->key, &key);
+    last->period_done = last->period_done || (names && strcmp(key, last->period) == 0);
+    free(names);
+    if (!last->any || record->changed_us > last->newest.changed_us)
+        last->newest = *record;
+    last->any = true;
+    return 0;
+}
+
+static void print_last(const struct cli *cli, const struct last *last)
+{
+    struct key key = read_key(&last->newest);
+    json_t *object = general.json ? json_begin(cli) : NULL;
+    if (object && asked.every_ms) {
+        json_put(object, "period_done", json_boolean(last->period_done));
+        json_put(object, "period", *last->period ? json_string(last->period) : json_null());
+    }
+    if (object)
+        json_put(object, "last", last->any ? json_of_key(&key) : json_null());
+    if (object)
+        json_print(object, false);
+    else if (last->any)
+        print_key(&key);
+    free_key(&key);
+}
+
+/* Without --every the last success counts, however old it is. */
+static int show_last(const struct cli *cli, char **names, int count)
+{
+    struct last last = {.any = false};
+    char *prefix = once_key(names, count, "");
+    int result = rowlock_once_list(cli->db, prefix, note_last, &last);
+    free(prefix);
+    if (result != ROWLOCK_OK)
+        return reported(cli, result);
+    print_last(cli, &last);
+    if (!last.any)
+        complain("once last '%s': no run with --every or --once has succeeded", names[0]);
+    else if (asked.every_ms && !last.period_done)
+        complain("once last '%s': the period that began at %s is not done", names[0], last.period);
+    return last.any && (!asked.every_ms || last.period_done) ? EXIT_FINE : EXIT_NOTHING;
+}
+
+/* ---------------------------------------------------------------- forget, and the whole */
+
 static int forget_key(const struct cli *cli, const char *whole)
 {
     int result = rowlock_once_forget(cli->db, whole);
@@ -211,17 +327,23 @@ static int run_once(struct cli *cli)
     char **names = cli->arguments + 1;
     int count = cli->argument_count - 1;
     bool shows = strcmp(word, "show") == 0, forgets = strcmp(word, "forget") == 0;
-    if (!shows && !forgets && strcmp(word, "list") != 0)
-        usage_error(cli, "'%s' is not a subcommand; say list, show or forget", word);
-    if ((shows || forgets) && count < 1)
-        usage_error(cli, "%s needs a key", word);
-    if ((shows || forgets) && match)
+    bool lists = strcmp(word, "list") == 0, lasts = strcmp(word, "last") == 0;
+    if (!shows && !forgets && !lists && !lasts)
+        usage_error(cli, "'%s' is not a subcommand; say list, last, show or forget", word);
+    if (!lists && count < 1)
+        usage_error(cli, "%s needs a %s", word, lasts ? "name" : "key");
+    if (match && !lists)
         usage_error(cli, "--match belongs to list");
+    if (!lasts && (asked.every_ms || asked.at || asked.timezone))
+        usage_error(cli, "--every, --at and --timezone belong to last");
+    period_settings(cli);
     int status = connect_database(cli, NULL);
     if (status != EXIT_FINE)
         return status;
-    if (!shows && !forgets)
+    if (lists)
         return list_keys(cli, names, count);
+    if (lasts)
+        return show_last(cli, names, count);
     const char *key = names[--count];
     char *whole = count ? once_key(names, count, key) : new_text("%s", key);
     int result = shows ? show_key(cli, whole) : forget_key(cli, whole);
@@ -233,11 +355,13 @@ static int run_once(struct cli *cli)
 }
 
 const struct command once_command = COMMAND(
-    "once", "list [NAME]... | show [NAME]... KEY | forget [NAME]... KEY",
+    "once", "list [NAME]... | last NAME... | show [NAME]... KEY | forget [NAME]... KEY",
     "list or forget the keys of run --once and --every",
     "With NAME: the keys of that lock. With several: the keys of runs with all of them, in\n"
     "this order. Without NAME: list shows all keys; show and forget take a key that a program\n"
     "has claimed through the library.\n"
+    "last shows the newest success. With --every it tells whether the present period is done.\n"
     "forget makes a key free: the next run with it runs its command.\n"
-    "Exit status of show and forget: 0 found; 1 there is no such key.\n",
+    "Exit status: show, forget: 0 found; 1 there is no such key. last: 0 there is a success, in\n"
+    "this period with --every; 1 there is none.\n",
     options, 1, ANY_NUMBER, false, ONE_DATABASE, run_once);

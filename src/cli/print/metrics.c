@@ -184,7 +184,7 @@ int metrics_write(const char *path, const char *text, size_t length)
 
 /* ---------------------------------------------------------------- the metrics of a job */
 
-enum { LAST_START, LAST_SUCCESS, EXIT_CODE, TOOK, WAIT, RUNS, LOST, METRICS };
+enum { LAST_START, LAST_SUCCESS, EXIT_CODE, TOOK, WAIT, RUNS, LOST, PERIOD, METRICS };
 
 static const struct metric about[METRICS] = {
     [LAST_START] = {"rowlock_job_last_start_timestamp_seconds",
@@ -201,6 +201,8 @@ static const struct metric about[METRICS] = {
     [RUNS] = {"rowlock_job_runs_total", "Runs on this host.", "", 0, COUNT},
     [LOST] = {"rowlock_job_lost_total",
               "Runs whose locks were lost, or whose job was ended because of them.", "", 0, COUNT},
+    [PERIOD] = {"rowlock_job_period_seconds", "The period of --every. Missing: there is none.", "",
+                0, MILLISECONDS},
 };
 
 static char *text_of(const char *name, const int64_t *values, size_t *length)
@@ -209,7 +211,7 @@ static char *text_of(const char *name, const int64_t *values, size_t *length)
     FILE *out = open_text(&text, length);
     for (int i = 0; i < METRICS; i++) {
         metrics_begin(out, &about[i]);
-        if (i != LAST_SUCCESS || values[i] != 0)
+        if ((i != LAST_SUCCESS && i != PERIOD) || values[i] != 0)
             metrics_sample(out, &about[i], 0, name, values[i]);
     }
     return closed_text(out, &text);
@@ -300,6 +302,7 @@ static void add_run(int64_t *values, int64_t wait_ms, int64_t start_ms, int stat
     values[LAST_START] = end_ms - duration_ms;
     values[EXIT_CODE] = status;
     values[TOOK] = duration_ms;
+    values[PERIOD] = asked.every_ms;
     values[WAIT] = wait_ms;
 }
 

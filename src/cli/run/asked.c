@@ -51,6 +51,8 @@ const struct option_row asked_options[] = {
     ASKED("run", "retry-after", 0, "DURATION",
           "do not repeat a failed COMMAND sooner (default: at the next call)", LENGTH,
           retry_after_ms),
+    ASKED("run", "jitter", 0, "DURATION", "first pause for a random time, at most this long (0)",
+          DURATION, jitter_ms),
     ASKED("run", "metrics", 0, "DIR", "keep a file of metrics in DIR, for the node exporter", TEXT,
           metrics),
     {"json", 0, FLAG, NULL, "print JSON", &general.json, 0, 0, "acquire"},

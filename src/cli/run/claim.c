@@ -2,16 +2,20 @@
  *
  * Claims, completes and gives back the key of `run --once` and `run --every`. The locks are held
  * exclusively. So a claim that is found belongs to a run that is gone: the library sees that by its
- * smaller token. For --retry-after a key is claimed without a token: then only its time counts.
+ * smaller token. A key that is given back has no token: then only the time of --retry-after counts.
  */
 #include "cli/run/run.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define FINGERPRINT_SIZE 17
 #define LONGEST_KEY 255
+
+/* When the key was claimed. */
+static int64_t claimed_ms;
 
 /* ---------------------------------------------------------------- keys */
 
@@ -192,32 +196,17 @@ static bool still_held(const struct cli *cli)
     return true;
 }
 
-static int claim(const struct cli *cli, const char *key, int64_t token, int64_t ttl_ms,
-                 rowlock_once **out)
-{
-    char fingerprint[FINGERPRINT_SIZE];
-    rowlock_once_options options = ROWLOCK_ONCE_OPTIONS_INIT;
-    make_fingerprint(cli, fingerprint);
-    options.fingerprint = fingerprint;
-    options.ttl_ms = ttl_ms;
-    options.token = token;
-    return rowlock_once_claim(cli->db, key, &options, out);
-}
-
-static bool give_back(const struct cli *cli)
-{
-    int result = rowlock_once_abandon(cli->once);
-    if (result != ROWLOCK_OK)
-        report_key(cli, "give back", result);
-    return result == ROWLOCK_OK;
-}
-
 /* Only a sweep uses how long a run may take: other runs compare tokens. */
 static int claim_held(struct cli *cli, const char *key)
 {
     int64_t job_ms = asked.max_hold_ms ? at_most(asked.max_hold_ms, LEAP_YEAR_MS) : LEAP_YEAR_MS;
-    int64_t longest_ms = at_most(job_ms + asked.grace_ms + asked.ttl_ms, LEAP_YEAR_MS);
-    return claim(cli, key, rowlock_lock_token(cli->locks[0]), longest_ms, &cli->once);
+    char fingerprint[FINGERPRINT_SIZE];
+    rowlock_once_options options = ROWLOCK_ONCE_OPTIONS_INIT;
+    make_fingerprint(cli, fingerprint);
+    options.fingerprint = fingerprint;
+    options.ttl_ms = at_most(job_ms + asked.grace_ms + asked.ttl_ms, LEAP_YEAR_MS);
+    options.token = rowlock_lock_token(cli->locks[0]);
+    return rowlock_once_claim(cli->db, key, &options, &cli->once);
 }
 
 /* A job has failed, or is gone, and this is another command, such as the repaired one. It has the
@@ -239,9 +228,11 @@ bool once_claim(struct cli *cli, int *status)
 {
     /* The period is known when the lock is held. */
     if (asked.every_ms)
-        asked.once = period_key(cli);
+        /* The database's clock, when it granted or renewed the lease. */
+        asked.once = period_key(rowlock_lock_expires_us(cli->locks[0]) / 1000 - asked.ttl_ms);
     if (!asked.once)
         return true;
+    claimed_ms = now_ms();
     char *key = once_key(cli->arguments, cli->name_count, asked.once);
     int result = claim_held(cli, key);
     if (result == ROWLOCK_MISMATCH)
@@ -252,22 +243,47 @@ bool once_claim(struct cli *cli, int *status)
     if (result != ROWLOCK_OK || still_held(cli))
         return result == ROWLOCK_OK;
     tell(cli, "the lease ended before the job could begin; try again, or give a longer --ttl");
-    give_back(cli);
     *status = EXIT_LOST;
+    once_failed(cli, *status);
     return false;
 }
 
 /* ---------------------------------------------------------------- afterwards */
 
+/* What became of the run, for `once list` and `once show`. Free it. */
+static char *history_of(const struct cli *cli, int status)
+{
+    char host[65] = "";
+    json_t *run = must_have(json_object());
+    gethostname(host, sizeof host - 1);
+    json_put_integer(run, "status", status);
+    json_put_text(run, "host", host);
+    json_put_integer(run, "pid", getpid());
+    json_put_integer(run, "token", rowlock_lock_token(cli->locks[0]));
+    json_put_integer(run, "duration_ms", now_ms() - claimed_ms);
+    json_put_time(run, "ended", wall_clock_us());
+    char *text = must_have(json_dumps(run, JSON_COMPACT));
+    json_decref(run);
+    return text;
+}
+
+json_t *once_history(const rowlock_once_record *record)
+{
+    json_t *run = record->result_length < 0
+                      ? NULL
+                      : json_loadb(record->result, (size_t)record->result_length, 0, NULL);
+    if (json_is_integer(json_object_get(run, "status")) &&
+        json_is_string(json_object_get(run, "host")))
+        return run;
+    json_decref(run);
+    return NULL;
+}
+
 int once_complete(struct cli *cli)
 {
     if (!cli->once)
         return EXIT_FINE;
-    json_t *object = must_have(json_object());
-    json_put_integer(object, "status", EXIT_FINE);
-    json_put_time(object, "ended", wall_clock_us());
-    char *text = must_have(json_dumps(object, JSON_COMPACT));
-    json_decref(object);
+    char *text = history_of(cli, EXIT_FINE);
     int result = rowlock_once_complete(cli->once, cli->db, text, strlen(text));
     free(text);
     if (result == ROWLOCK_OK)
@@ -281,16 +297,14 @@ int once_complete(struct cli *cli)
     return report_key(cli, "complete", result);
 }
 
-/* A later holder of the lock may have taken the key over. Then neither step changes it. */
-void once_failed(struct cli *cli)
+/* A later holder of the lock may have taken the key over. Then nothing changes it. */
+void once_failed(struct cli *cli, int status)
 {
-    rowlock_once *pause = NULL;
-    if (!cli->once || !give_back(cli) || !asked.retry_after_ms)
+    if (!cli->once)
         return;
-    char *key = once_key(cli->arguments, cli->name_count, asked.once);
-    int result = claim(cli, key, 0, asked.retry_after_ms, &pause);
-    free(key);
-    rowlock_once_close(pause);
-    if (result < 0)
-        report_key(cli, "claim", result);
+    char *text = history_of(cli, status);
+    int result = rowlock_once_abandon(cli->once, asked.retry_after_ms, text, strlen(text));
+    free(text);
+    if (result != ROWLOCK_OK)
+        report_key(cli, "give back", result);
 }

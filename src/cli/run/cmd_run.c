@@ -116,13 +116,25 @@ static int run_under_locks(struct cli *cli, enum job_end *how)
 
 /* ---------------------------------------------------------------- run */
 
+/* Cron starts the jobs of all hosts in the same second. A signal ends us here as usual. */
+static void pause_for_jitter(void)
+{
+    uint64_t random = 0;
+    if (asked.jitter_ms && getentropy(&random, sizeof random) == 0)
+        pause_until(now_ms() + (int64_t)(random % (uint64_t)asked.jitter_ms), -1);
+}
+
 static int run_run(struct cli *cli)
 {
     enum job_end how;
-    cli->begin_ms = now_ms();
     if (asked.metrics && !*asked.metrics)
         usage_error(cli, "--metrics: the folder's name is empty");
+    if (asked.jitter_ms > LEAP_YEAR_MS)
+        usage_error(cli, "--jitter: must be at most 366d");
     prepare(cli);
+    pause_for_jitter();
+    cli->begin_ms = now_ms();
+    wait_begin(cli);
     return run_under_locks(cli, &how);
 }
 

@@ -186,11 +186,10 @@ static int64_t start_ms(int64_t now_ms)
     return day_ms + floor_to(now_ms - day_ms, asked.every_ms);
 }
 
-const char *period_key(const struct cli *cli)
+const char *period_key(int64_t now_ms)
 {
     static struct text key;
-    /* The database's clock, when it granted or renewed the lease. */
-    int64_t ms = start_ms(rowlock_lock_expires_us(cli->locks[0]) / 1000 - asked.ttl_ms);
+    int64_t ms = start_ms(now_ms);
     key = time_text(ms * 1000);
     /* To the second, or to the millisecond. */
     memcpy(key.text + (ms % 1000 ? 23 : 19), "Z", 2);

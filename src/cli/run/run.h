@@ -20,7 +20,8 @@
 extern struct asked {
     bool nonblock, shared, unfair;
     int64_t wait_ms, conflict_status, permits;
-    int64_t ttl_ms, min_hold_ms, max_hold_ms, stall_ms, grace_ms, every_ms, retry_after_ms;
+    int64_t ttl_ms, min_hold_ms, max_hold_ms, stall_ms, grace_ms, every_ms, retry_after_ms,
+        jitter_ms;
     const char *owner, *note, *once, *at, *timezone, *metrics;
 } asked;
 
@@ -68,10 +69,10 @@ void grant_release(struct cli *cli);
 /* Checks --every, --at and --timezone. It sets TZ: call it before there is a second thread. */
 void period_settings(struct cli *cli);
 
-/* The start of the period in which the locks were granted, in UTC, by the database's clock. So all
- * hosts agree on it. This is a key of the longest kind. */
+/* The start of the period that contains now_ms, in UTC. By the database's clock all hosts agree on
+ * it. This is a key of the longest kind. */
 #define PERIOD_KEY_LONGEST "2026-11-22T02:00:00.500Z"
-const char *period_key(const struct cli *cli);
+const char *period_key(int64_t now_ms);
 
 /* The job gets TZ as we got it. */
 void period_restore_zone(void);
@@ -96,12 +97,15 @@ void once_settings(const struct cli *cli);
  * been printed, and *status gets the exit status. */
 bool once_claim(struct cli *cli, int *status);
 
-/* The job has ended with 0, or it has failed and --retry-after begins. once_complete() returns the
+/* The job has ended with 0, or it has failed and --retry-after begins. Both record what became of
+ * the run: status, host, pid, token, duration_ms, ended. once_history() reads that. Release it.
+ * NULL: there is none, or a program has written something else. once_complete() returns the
  * exit status: 0 if that could be recorded. */
 int once_complete(struct cli *cli);
-void once_failed(struct cli *cli);
+void once_failed(struct cli *cli, int status);
+json_t *once_history(const rowlock_once_record *record);
 
-/* Is it the key of a run that has failed, with --retry-after? A running one has a token. */
+/* Is it the key of a run that has failed? A running one has a token. */
 bool once_has_failed(const rowlock_once_record *record);
 
 /* ---------------------------------------------------------------- the process (job.c) */

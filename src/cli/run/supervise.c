@@ -321,7 +321,7 @@ static int settle_once(struct watch *watch, int status)
         return once_complete(watch->cli);
     lease_look(&watch->lease);
     if (!watch->lease.running_out || lease_stalled(&watch->lease))
-        once_failed(watch->cli);
+        once_failed(watch->cli, watch->reason == NO_REASON ? status : EXIT_LOST);
     return status;
 }
 
@@ -362,9 +362,10 @@ static enum job_end how_it_ended(const struct watch *watch)
 static int not_started(struct cli *cli, int reason)
 {
     complain("execute '%s': %s", cli->arguments[cli->name_count], strerror(reason));
-    once_failed(cli);
+    int status = reason == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_EXECUTE;
+    once_failed(cli, status);
     grant_release(cli);
-    return reason == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_EXECUTE;
+    return status;
 }
 
 static void close_one(int fd)

@@ -22,7 +22,7 @@ def give_back(database: Database, handle: Handle, out: Any) -> None:
         once = out[0]
         if once == ffi.NULL:
             return
-        lib.rowlock_once_abandon(once)
+        lib.rowlock_once_abandon(once, 0, ffi.NULL, 0)
         out[0] = ffi.NULL
         lib.rowlock_once_close(once)
     database._give(handle)
@@ -137,7 +137,7 @@ class Once(Single):
         """Gives the key back: the next client may claim it at once."""
         handle = self._use()
         with handle.mutex:
-            handle.check(lib.rowlock_once_abandon(self._once))
+            handle.check(lib.rowlock_once_abandon(self._once, 0, ffi.NULL, 0))
         self._settled = True
 
     def close(self) -> None:
