@@ -28,7 +28,8 @@ all_needs=("${sqlite_needs[@]}" libncurses-dev libpq-dev libmariadb-dev "g++=g++
     python3-prometheus-client python3-django python3-sqlalchemy python3-celery)
 more_needs=("${all_needs[@]}" node=nodejs npm=npm patchelf=patchelf pgbouncer=pgbouncer postgresql-15-cron
     wsrep_sst_rsync=mariadb-server galera-4 rsync=rsync ip=iproute2 debootstrap autopkgtest promtool=prometheus
-    patroni=patroni etcd=etcd-server haproxy=haproxy curl=curl pgpool=pgpool2)
+    patroni=patroni etcd=etcd-server haproxy=haproxy curl=curl pgpool=pgpool2
+    ruby=ruby ruby-activerecord ruby-pg ruby-mysql2 ruby-sqlite3)
 lint_needs=(clang-tidy=clang-tidy clang-format=clang-format cppcheck=cppcheck
     shellcheck=shellcheck man=man-db)
 valgrind_needs=(valgrind=valgrind libc6-dbg)

@@ -264,6 +264,15 @@ loads() {
     done
 }
 
+sharing() {
+    local database
+    has "shared tables" ruby || return
+    for database in postgres mysql sqlite; do
+        contract "shared tables, $database" "the one of make check" env ROWLOCK_TEST_CONFLICTS=20000 \
+            ROWLOCK_TEST_TIMEOUT=7200 "$make" "check-$database" TESTS=python/sharing
+    done
+}
+
 night() {
     local database
     for database in postgres mysql sqlite; do
@@ -319,7 +328,7 @@ soak() {
     row soak "20 s, databases of make check" "$result"
 }
 
-servers='soak loads night cli reproducible deb autopkgtest abidiff quorum postgres_cluster patroni galera haproxy_galera
+servers='soak loads sharing night cli reproducible deb autopkgtest abidiff quorum postgres_cluster patroni galera haproxy_galera
     group_replication haproxy_group router_group pgpool
     mariadb_replicas mysql_replicas postgres_12 postgres_17 postgres_18 postgres_tls postgres_orders each_failure pool
     pgbouncer_transaction pgbouncer_session pg_cron mariadb_11_8 mariadb_tls mysql_oracle'
