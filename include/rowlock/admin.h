@@ -4,8 +4,8 @@
  * failover.
  *
  * The command `rowlock` does all of this too. Callbacks get strings that stay valid until the
- * callback returns. A callback must not use the rowlock_db that calls it. It stops the report by
- * returning a number other than 0.
+ * callback returns. A callback must not use the rowlock_db that calls it, and must return
+ * (rowlock.h). It stops the report by returning a number other than 0.
  */
 #ifndef ROWLOCK_ADMIN_H
 #define ROWLOCK_ADMIN_H

@@ -18,8 +18,47 @@
  * inside rowlock_acquire_step(): call that soon when the descriptor is readable, at least once in
  * ttl_ms / 2. Systems other than Linux use a thread there too.
  *
- * Releasing, renewing and verifying block for a round trip. If your loop must not wait for that,
- * let a thread of yours call them: a rowlock_db may be used by one thread after the other.
+ * WHAT BLOCKS
+ *
+ *   - There is no started release. These block for a round trip, and longer while the server is
+ *     away (rowlock.h): rowlock_release(), rowlock_renew(), rowlock_verify(), rowlock_db_open(), and
+ *     closing a handle that holds a lock.
+ *   - Renewing needs no call: let a keeper do it (options.keep).
+ *   - What needs no round trip does not block: rowlock_lock_state(), rowlock_lock_remaining_ms(),
+ *     rowlock_lock_token().
+ *
+ * Let a thread of yours release. A rowlock_db may be used by one thread after the other. With a
+ * pool, the releases of many threads go together in one statement.
+ *
+ *     #include <pthread.h>
+ *     #include <rowlock/async.h>
+ *     #include <unistd.h>
+ *
+ *     struct job {
+ *         rowlock_db *db;
+ *         rowlock_lock *lock;
+ *         pthread_t thread;
+ *         int result, ends[2];                        // of pipe(): the loop polls ends[0]
+ *     };
+ *
+ *     static void *let_go(void *context)
+ *     {
+ *         struct job *job = context;
+ *         job->result = rowlock_release(job->lock);
+ *         close(job->ends[1]);                        // ends[0] is readable now
+ *         return NULL;
+ *     }
+ *
+ *     // From here until ends[0] is readable, the loop must not use job->db and its locks. Then it
+ *     // calls pthread_join(), reads job->result, and closes ends[0].
+ *     int release_start(struct job *job)
+ *     {
+ *         if (pipe(job->ends) != 0)
+ *             return -1;
+ *         return pthread_create(&job->thread, NULL, let_go, job);
+ *     }
+ *
+ * WHILE AN ACQUIRE IS UNDER WAY
  *
  * Until you have the result, the rowlock_db belongs to that acquire:
  *   - Calls that need the database return EMISUSE.

@@ -144,7 +144,8 @@ typedef struct rowlock_once_record {
 /* rowlock_once_list calls each() for every key that begins with prefix, in the order of their
  * bytes.
  *   - prefix NULL: all keys
- *   - each() stops the list by returning a number other than 0. It must not use db.
+ *   - each() stops the list by returning a number other than 0. It must not use db. It must return
+ *     (rowlock.h).
  *
  * Round trips  1 for each 500 keys
  * Example      examples/once.c

@@ -104,7 +104,7 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_quorum_join(const char *urls, int rep
 /* rowlock_quorum_check says which members vote. It changes nothing.
  *   - Each member in its order is a finding: "member 2" with "votes", or why not and what to do.
  *   - A member that is away, denies access or has no tables is one that does not vote.
- *   - each() returns 0 to go on.
+ *   - each() returns 0 to go on. It must return (rowlock.h).
  *   - rowlock_check() examines the server and the tables of a single member.
  *
  * Returns

@@ -59,8 +59,8 @@
  *                rowlock_acquire() waits for wait_ms, and may then give a ticket back with another
  *                statement. MySQL and MariaDB: the timeout of a statement is rounded up to a whole
  *                second.
- *   Callbacks    A callback returns: no longjmp(), no exception of C++. After such a jump the only
- *                safe call is to close the handle, which rolls its transaction back.
+ *   Callbacks    A callback must return: no longjmp(), no exception of C++. After such a jump the
+ *                only safe call is to close the handle, which rolls its transaction back.
  *   Round trips  They are counted for each call, on a connection in use. The first call on a new
  *                connection takes one more. MySQL and MariaDB: so does the first statement of each
  *                kind.

@@ -41,8 +41,8 @@
  *                         row changed after the snapshot.
  *   - A row changed before the snapshot is STALE on every database.
  *
- * Threads, blocking, results: as in rowlock.h. A statement waits for row locks of other clients, up
- * to the statement deadline.
+ * Threads, blocking, results: as in rowlock.h. Callbacks must return (rowlock.h). A statement waits
+ * for row locks of other clients, up to the statement deadline.
  */
 #ifndef ROWLOCK_VERSIONS_H
 #define ROWLOCK_VERSIONS_H

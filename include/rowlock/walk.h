@@ -11,6 +11,8 @@
  *   - A row that somebody else changed between reading and writing is remembered in the checkpoint.
  *     It is read, computed and written again at the end, at last under a row lock.
  *   - Rows inserted behind the walk are not seen.
+ *
+ * Callbacks must return (rowlock.h).
  */
 #ifndef ROWLOCK_WALK_H
 #define ROWLOCK_WALK_H
@@ -54,9 +56,10 @@ typedef struct rowlock_walk_report {
 typedef struct rowlock_walk_options {
     /* sizeof(rowlock_walk_options) */
     size_t size;
-    /* Called after each chunk. May be NULL. */
+    /* Called after each chunk. so_far is valid until it returns. May be NULL. */
     void (*progress)(void *context, const rowlock_walk_report *so_far);
-    /* A row that could not be written, also not later. May be NULL.
+    /* A row that could not be written, also not later. May be NULL. row and text are valid until it
+     * returns. row->values is NULL if the row could not be read again.
      *   - GONE: it was deleted meanwhile
      *   - VIOLATION, ESERVER: the database refused it, text says why
      *   - EINVAL: each() gave a value of a wrong kind */
@@ -83,14 +86,20 @@ typedef struct rowlock_walk_options {
  *       0        write the row
  *       1        leave it as it is
  *       below 0  stop. This is the result of the walk.
- *     A row that met a conflict is read and given again. All callbacks get the context. Texts and
- *     bytes in values are copied after each() has returned. So they must not be in variables of
- *     each() itself: use your context, or a static buffer, which the next call may fill again.
+ *     A row that met a conflict is read and given again. All callbacks get the context.
  *   - The table is of a rowlock_db opened by URL, with rowlock's tables installed.
  *   - Its key columns are integers, texts, bytes or times.
  *   - A checkpoint is of one table (schema and name) and one key. With another table or key it is
  *     EINVAL. A table that was dropped and made again under the same name looks like the old one:
  *     use restart, or another name for the walk.
+ *
+ * How long texts and bytes live
+ *   - What each() gets, row and values: until each() returns. Copy what you need later.
+ *   - What each() puts into values: until each() is called again, or the walk returns. The walk
+ *     copies it when each() has returned. So it must not be in variables of each() itself. A buffer
+ *     in your context will do, or a static one. Each column needs one of its own. The next call may
+ *     fill them again.
+ *   - A text of row may be put into values: also that of another column, or of the key.
  *
  * Returns
  *   ROWLOCK_OK         all rows were seen, and the checkpoint is removed. report->failed may be
