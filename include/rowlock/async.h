@@ -20,9 +20,9 @@
  *
  * WHAT BLOCKS
  *
- *   - There is no started release. These block for a round trip, and longer while the server is
- *     away (rowlock.h): rowlock_release(), rowlock_renew(), rowlock_verify(), rowlock_db_open(), and
- *     closing a handle that holds a lock.
+ *   - There is no started release. rowlock_release(), rowlock_renew(), rowlock_verify(),
+ *     rowlock_db_open(), and closing a handle that holds a lock block for a round trip. While the
+ *     server is away they block for longer (rowlock.h).
  *   - Renewing needs no call: let a keeper do it (options.keep).
  *   - What needs no round trip does not block: rowlock_lock_state(), rowlock_lock_remaining_ms(),
  *     rowlock_lock_token().
