@@ -136,12 +136,23 @@ astray=$(grep -oE '\]\([^)[:space:]]+\.md(#[^)]*)?\)|\]\(#[^)]*\)' README.md CON
         [[ $link != *#* ]] || heads "${page:-$file}" | grep -qx -- "$heading" || echo "$file: $link"
     done)
 is "each link between documents leads to a heading" "$astray" ""
-# ARCHITECTURE begins with a map.
-unlisted=$(wc -l docs/*.md | awk '$1 > 200 && /\.md$/ { print $2 }' | grep -v ARCHITECTURE | while read -r page; do
+unlisted=$(wc -l docs/*.md | awk '$1 > 100 && /\.md$/ { print $2 }' | while read -r page; do
+    list=$(sed -n '/^## /q; /^On this page: /,/^$/p' "$page")
     awk '/^```/ { code = !code } !code && /^## /' "$page" | heads /dev/stdin | while read -r heading; do
-        sed '/^## /q' "$page" | grep -qF "(#$heading)" || echo "$page: $heading"
+        grep -qF "(#$heading)" <<<"$list" || echo "$page: $heading"
     done
 done)
-is "each long page begins with a list of its sections" "$unlisted" ""
+is "each page of more than two screens begins with a list of its sections" "$unlisted" ""
+
+absent=$(grep -oE '\]\([^)]+\.svg\)' README.md docs/*.md | while IFS=: read -r file link; do
+    [ -e "$(dirname "$file")/${link:2:-1}" ] || echo "$file: $link"
+done)
+is "each picture of a document is there" "$absent" ""
+# What is told in examples/demo.sh up to the first mark of the shell or of XML.
+is "the picture of the demo tells what the demo tells" \
+    "$(grep -oE '>([0-9]\. |What you saw)[^<;]+' docs/demo.svg | tr -d '>')" \
+    "$(sed -nE 's/^(tell ")?([0-9]\. [^";]*|What you saw:).*/\2/p' examples/demo.sh)"
+is "each header with callbacks says that they must return" \
+    "$(grep -lE '\(\*[a-z_]+\)\(void \*context' include/rowlock/*.h | xargs grep -L 'must return')" ""
 
 done_testing
