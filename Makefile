@@ -82,7 +82,7 @@ CLI_LIBS := $(JANSSON_LIBS) $(CURSES_LIBS)
 
 # --- Flags. The user's CFLAGS, CPPFLAGS and LDFLAGS come last, so that they have priority.
 
-OUR_CPPFLAGS := -Iinclude -D_GNU_SOURCE $(foreach d,$(call upper,$(DATABASES)),-DRLK_WITH_$(d)=$(WITH_$(d)))
+OUR_CPPFLAGS := -Iinclude -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -D_TIME_BITS=64 $(foreach d,$(call upper,$(DATABASES)),-DRLK_WITH_$(d)=$(WITH_$(d)))
 OUR_CFLAGS := -std=c11 -fPIC -fvisibility=hidden -pthread -ffile-prefix-map=$(CURDIR)=. \
               -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes
 OUR_CFLAGS += $(if $(filter 1,$(WERROR)),-Werror)

@@ -3,11 +3,10 @@
  * is suspended, as the leases in the database do. The time of a lease comes from the database. */
 #include "base/base.h"
 
-#ifdef CLOCK_BOOTTIME
-#define LEASE_CLOCK CLOCK_BOOTTIME
-#else
-#define LEASE_CLOCK CLOCK_MONOTONIC
+#ifndef CLOCK_BOOTTIME
+#define CLOCK_BOOTTIME CLOCK_MONOTONIC
 #endif
+_Static_assert(sizeof(time_t) >= 8, "time ends in 2038: define _TIME_BITS=64, as Makefile does");
 
 static int64_t read_us(clockid_t clock)
 {
@@ -18,7 +17,7 @@ static int64_t read_us(clockid_t clock)
 
 static int64_t system_clock_us(void)
 {
-    return read_us(LEASE_CLOCK);
+    return read_us(CLOCK_BOOTTIME);
 }
 
 int64_t (*rlk_clock)(void) = system_clock_us;
@@ -36,5 +35,5 @@ int64_t rlk_wall_us(void)
 struct timespec rlk_wait_clock(int64_t after_us)
 {
     int64_t end_us = read_us(CLOCK_MONOTONIC) + after_us;
-    return (struct timespec){.tv_sec = end_us / 1000000, .tv_nsec = end_us % 1000000 * 1000};
+    return (struct timespec){(time_t)(end_us / 1000000), (long)(end_us % 1000000) * 1000};
 }

@@ -114,9 +114,16 @@ void rlk_turn_post(struct rlk_turn *turn)
 }
 
 /* The thread sanitizer knows sem_post() and sem_wait(), but not sem_clockwait(). */
-static bool clock_wait(sem_t *posted, const struct timespec *end)
+static bool clock_wait(sem_t *posted, int64_t after_us)
 {
-    bool came = sem_clockwait(posted, CLOCK_MONOTONIC, end) == 0;
+#ifdef __GLIBC__
+    struct timespec end = rlk_wait_clock(after_us);
+    bool came = sem_clockwait(posted, CLOCK_MONOTONIC, &end) == 0;
+#else /* musl waits for the span from now to the end, which a change of the clock does not change */
+    int64_t end_us = rlk_wall_us() + after_us;
+    struct timespec end = {(time_t)(end_us / 1000000), (long)(end_us % 1000000) * 1000};
+    bool came = sem_timedwait(posted, &end) == 0;
+#endif
 #if defined(__SANITIZE_THREAD__)
     if (came)
         __tsan_acquire(posted);
@@ -130,13 +137,9 @@ bool rlk_wait_turn(struct rlk_turn *turn, int64_t until_us)
 {
     for (;;) {
         int64_t left_us = until_us - rlk_now_us();
-        struct timespec end;
         if (left_us <= 0)
             return sem_trywait(&turn->posted) == 0;
-        if (left_us > LONGEST_POLL_US)
-            left_us = LONGEST_POLL_US;
-        end = rlk_wait_clock(left_us);
-        if (clock_wait(&turn->posted, &end))
+        if (clock_wait(&turn->posted, left_us < LONGEST_POLL_US ? left_us : LONGEST_POLL_US))
             return true;
     }
 }
@@ -144,9 +147,8 @@ bool rlk_wait_turn(struct rlk_turn *turn, int64_t until_us)
 /* Other posts than that of a cancel may end one wait. */
 static bool wait_without_pipe(struct rlk_waiting *w, int64_t until_us)
 {
-    bool posted = true;
-    while (posted && !atomic_load(&w->cancelled))
-        posted = rlk_wait_turn(&w->turn, until_us);
+    while (!atomic_load(&w->cancelled) && rlk_wait_turn(&w->turn, until_us))
+        ;
     return !rlk_take_cancel(w);
 }
 

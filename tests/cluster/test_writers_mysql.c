@@ -114,7 +114,7 @@ struct race {
 
 static void pause_us(int64_t us)
 {
-    const struct timespec time = {.tv_nsec = us * 1000};
+    const struct timespec time = {.tv_nsec = (long)us * 1000};
     nanosleep(&time, NULL);
 }
 

@@ -107,10 +107,10 @@ static const struct truth {
 };
 enum { TRUTHS = sizeof truths / sizeof truths[0] };
 
-uint64_t fake_draw(struct fake_link *l, uint64_t below)
+size_t fake_draw(struct fake_link *l, size_t below)
 {
     l->state = l->state * 6364136223846793005u + 1442695040888963407u;
-    return (l->state >> 33) % below;
+    return (size_t)(l->state >> 33) % below;
 }
 
 char fake_garbled(const struct fake_link *l)

@@ -37,7 +37,7 @@ struct fake_link {
     bool cut; /* the connection is lost within the next answer */
 };
 
-uint64_t fake_draw(struct fake_link *l, uint64_t below);
+size_t fake_draw(struct fake_link *l, size_t below);
 /* The step that a text of ours is; "": it is none. */
 void fake_find_step(struct fake_link *l, const char *sql);
 /* How this step is garbled, by fake_garbles. 0: it is not. */

@@ -19,10 +19,10 @@ struct input {
 
 static uint64_t seed = 1;
 
-static uint64_t draw(uint64_t *state, uint64_t below)
+static size_t draw(uint64_t *state, size_t below)
 {
     *state = *state * 6364136223846793005u + 1442695040888963407u;
-    return (*state >> 33) % below;
+    return (size_t)(*state >> 33) % below;
 }
 
 static void run(const struct input *in)
@@ -48,7 +48,7 @@ static void change(struct input *in, uint64_t *state)
     static const uint8_t odd[] = {0, 1, 0x7F, 0x80, 0xC0, 0xED, 0xF4, 0xFF, '%', '\'', '"', '\\'};
     size_t at = draw(state, in->size + 1);
     uint8_t byte = draw(state, 2) ? odd[draw(state, sizeof odd)] : (uint8_t)draw(state, 256);
-    uint64_t how = draw(state, 4);
+    size_t how = draw(state, 4);
     if (how == 0 || at == in->size) {
         insert_byte(in, at, byte);
     } else if (how == 1) {

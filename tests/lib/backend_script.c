@@ -14,7 +14,7 @@ enum { QUEUE_MAX = 64, CALLS_MAX = 4096 };
 struct script script;
 
 /* Guards the script and its state. It is free while the hook runs. */
-static pthread_mutex_t mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+static pthread_mutex_t mutex;
 
 static struct {
     struct script_answer always[OP_COUNT], queue[OP_COUNT][QUEUE_MAX];
@@ -148,12 +148,17 @@ int script_pauses(void)
 /* A forked child has one thread, and needs a free mutex. */
 static void renew_mutex(void)
 {
-    mutex = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+    pthread_mutexattr_t attributes;
+    pthread_mutexattr_init(&attributes);
+    pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE);
+    pthread_mutex_init(&mutex, &attributes);
 }
 
 void script_reset(void)
 {
     static bool at_fork;
+    if (!at_fork)
+        renew_mutex();
     if (!at_fork)
         at_fork = pthread_atfork(enter, leave, renew_mutex) == 0;
     memset(&script, 0, sizeof script);

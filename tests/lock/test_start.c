@@ -375,7 +375,7 @@ static int start_without_thread(void)
     pthread_attr_t before, huge;
     pthread_getattr_default_np(&before);
     pthread_attr_init(&huge);
-    pthread_attr_setstacksize(&huge, (size_t)1 << 50);
+    pthread_attr_setstacksize(&huge, SIZE_MAX / 8 * 7);
     pthread_setattr_default_np(&huge);
     int result = start(story.lock);
     pthread_setattr_default_np(&before);
