@@ -194,9 +194,14 @@ run_on_servers = $(if $(BROUGHT),,ROWLOCK_TEST_OWN_SERVERS=1) $(SERVERS) $(call 
 # For check-more: the contract on one database, the tests of several nodes, and histories of a
 # quorum. TESTS=cluster/test_ uses the nodes whose URLs are in ROWLOCK_TEST_NODES.
 # TESTS=cluster/postgres_ starts its own servers.
-.PHONY: contract-postgres contract-mysql contract-sqlite cluster-tests quorum-histories
+.PHONY: contract-postgres contract-mysql contract-sqlite cluster-tests quorum-histories port-tests
 contract-sqlite contract-postgres contract-mysql: contract-%: $(filter $(BUILD)/tests/contract/%,$(TEST_PROGRAMS))
 	$(Q)$(call run_of,$*,$(filter $(call tests_in,contract),$(call tests_of,$*)))
+# Programs that need no server, for other machines. Emulated, those of drivers/ take too long.
+PORT_TESTS := $(filter-out $(BUILD)/tests/drivers/%,$(filter $(BUILD)/%,$(call tests_in,unit fuzz memory) \
+    $(call tests_of,sqlite)))
+port-tests: lib $(call chosen,$(PORT_TESTS))
+	$(Q)$(TEST_ENV) $(call run_tests,$(PORT_TESTS))
 cluster-tests: all python-if-possible $(STARTED) $(filter $(BUILD)/%,$(CLUSTER_TESTS))
 	$(Q)$(TEST_ENV) ROWLOCK_TEST_SQLITE_URL= $(call run_tests,$(CLUSTER_TESTS),1)
 quorum-histories: test-programs

@@ -1,21 +1,24 @@
 #!/usr/bin/env bash
 # Unpacks packages of another Debian suite, with everything they depend on, into a folder of their own.
 #
-# usage: debian-root.sh [--only] SUITE ROOT PACKAGE…
+# usage: debian-root.sh [--only] [--arch ARCH] SUITE ROOT PACKAGE…
 #   --only: these packages alone, for programs that the system's interpreter runs
+#   --arch: of another architecture. Programs stay as they are.
 # Nothing is installed and the machine's own package state stays as it is: apt works on lists inside ROOT.
 # The suite's C library comes along, and the programs are patched to use it. ROOT cannot be moved later,
 # since its path is in them. ROOT/VERSIONS names what was unpacked.
 set -euo pipefail
 
 only=
-[ "${1:-}" != --only ] || { only=1 && shift; }
-[ $# -ge 3 ] || { echo "usage: $0 SUITE ROOT PACKAGE…" >&2; exit 64; }
+arch=$(dpkg --print-architecture)
+keep=
+[ "${1:-}" != --only ] || { only=1 keep=1 && shift; }
+[ "${1:-}" != --arch ] || { arch=$2 keep=1 && shift 2; }
+[ $# -ge 3 ] || { echo "usage: $0 [--only] [--arch ARCH] SUITE ROOT PACKAGE…" >&2; exit 64; }
 suite=$1
 root=$(readlink -m "$2")
 shift 2
 
-arch=$(dpkg --print-architecture)
 apt_dir=$root/.apt
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 
@@ -80,7 +83,7 @@ for name in lib lib64 bin sbin; do
     ln -sfn "usr/$name" "$root/$name"
 done
 
-[ -z "$only" ] || { chmod -R a+rX "$root" && mv "$root/.versions" "$root/VERSIONS" && exit; }
+[ -z "$keep" ] || { chmod -R a+rX "$root" && mv "$root/.versions" "$root/VERSIONS" && exit; }
 libs=$root/usr/lib/$(gcc -print-multiarch)
 loader=$(find "$libs" -maxdepth 1 -name 'ld-linux*.so.*' | head -n 1)
 [ -x "$loader" ] || { echo "no loader in $libs" >&2; exit 1; }
