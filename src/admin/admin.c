@@ -19,7 +19,7 @@ static int list_page(rowlock_db *db, const struct rlk_list *list, void *context,
 {
     struct rlk_ask ask = {.step = RLK_STEP_NONE};
     list->ask(&ask, context, last, LIST_PAGE);
-    rlk_read_items(&ask, items, list->size, list->read);
+    rlk_read_items(&ask, items, list->size, list->fields);
     int result = rlk_ask_items(db, &ask, items);
     const void *before = last;
     for (size_t i = 0; result == ROWLOCK_OK && i < items->count && !*stopped; i++) {
@@ -94,9 +94,9 @@ bool rlk_row_is_further(const void *item, const void *than)
 
 static int list_grants(rowlock_db *db, struct listing *l)
 {
-    static const struct rlk_list rows = {
-        RLK_STEP_LIST, sizeof(struct rlk_row), rlk_read_row_and_clock, ask_rows,
-        give_row,      rlk_row_is_further};
+    static const struct rlk_list rows = {RLK_STEP_LIST,  sizeof(struct rlk_row),
+                                         rlk_row_fields, ask_rows,
+                                         give_row,       rlk_row_is_further};
     return rlk_list_pages(db, &rows, l);
 }
 
@@ -118,23 +118,12 @@ struct listing_waiters {
     int position;
 };
 
-static void read_waiter(const rowlock_value *cells, void *item)
-{
-    enum { NAME, TICKET, REQUEST, PERMITS, OWNER, SINCE, EXPIRES, HOST, PID, PROGRAM, NOTE, NOW };
-    struct rlk_waiter *out = item;
-    COPY(&cells[NAME], out->name);
-    out->ticket = cells[TICKET].number;
-    out->request = cells[REQUEST].number;
-    out->permits = (int)cells[PERMITS].number;
-    COPY(&cells[OWNER], out->owner);
-    out->since_us = cells[SINCE].number;
-    out->expires_us = cells[EXPIRES].number;
-    COPY(&cells[HOST], out->host);
-    out->pid = cells[PID].number;
-    COPY(&cells[PROGRAM], out->program);
-    COPY(&cells[NOTE], out->note);
-    out->now_us = cells[NOW].number;
-}
+#define OF(member) RLK_FIELD(struct rlk_waiter, member)
+static const struct rlk_field waiter_fields[] = {
+    OF(name),       OF(ticket), OF(request), OF(permits), OF(owner), OF(since_us),
+    OF(expires_us), OF(host),   OF(pid),     OF(program), OF(note),  OF(now_us),
+};
+#undef OF
 
 static void waiter_from(rowlock_waiter *out, const struct rlk_waiter *in, int position)
 {
@@ -189,7 +178,7 @@ int rowlock_list_waiters(rowlock_db *db, const char *name,
                          int (*each)(void *context, const rowlock_waiter *waiter), void *context)
 {
     static const struct rlk_list waiters = {RLK_STEP_WAITERS, sizeof(struct rlk_waiter),
-                                            read_waiter,      ask_waiters,
+                                            waiter_fields,    ask_waiters,
                                             give_waiter,      is_behind};
     struct listing_waiters l = {.name = name, .each = each, .context = context};
     int result = enter_listing(db, "list waiters", name, each != NULL);
@@ -217,20 +206,12 @@ int rowlock_last_grant(rowlock_db *db, const char *name, int64_t *token, int64_t
 
 /* ---- raise */
 
-static int read_number(void *out, const rowlock_value *cells, size_t count)
-{
-    (void)count;
-    *(int64_t *)out = cells[0].number;
-    return 0;
-}
-
 /* After a lost answer the tokens may be raised twice. That does no harm. */
 int rlk_raise(rowlock_db *db, int64_t by, int64_t *highest)
 {
     int64_t floor = 0;
-    struct rlk_ask ask = {.step = RLK_STEP_NONE};
+    struct rlk_ask ask = {.fields = rlk_number_field, .out = &floor};
     ASK(&ask, RAISE, rowlock_int(by));
-    reads(&ask, read_number, &floor);
     int result = rlk_ask(db, &ask);
     if (result == ROWLOCK_OK && highest)
         *highest = floor;
@@ -297,20 +278,6 @@ static int note_token(void *context, const rowlock_grant *grant)
     return 0;
 }
 
-static int read_broken(void *out, const rowlock_value *cells, size_t count)
-{
-    struct breaking *b = out;
-    (void)count;
-    b->found = true;
-    rlk_read_row_and_clock(cells, &b->broken);
-    return 0;
-}
-
-static void forget_broken(void *out)
-{
-    ((struct breaking *)out)->found = false;
-}
-
 /* Removes the grant, adds 1 to the counter, and wakes the first in the queue, in one transaction.
  * The token names the holder. Without it, a repeated attempt after a lost answer could break the
  * grant of the next holder. */
@@ -324,10 +291,11 @@ static int break_holder(rowlock_db *db, struct breaking *b)
     if (b->holders > 1)
         return rlk_fail(db, ROWLOCK_EINVAL, "the lock has %d holders: give the token of one",
                         b->holders);
-    struct rlk_ask ask = {.wakes = b->name, .restart = forget_broken, .retryable_if_lost = named};
+    struct rlk_ask ask = {.wakes = b->name, .retryable_if_lost = named};
     ASK(&ask, BREAK, rowlock_text(b->name), rowlock_int(b->token));
-    reads(&ask, read_broken, b);
+    fills(&ask, rlk_row_fields, &b->broken);
     result = rlk_ask(db, &ask);
+    b->found = ask.rows > 0;
     if (result == ROWLOCK_OK) {
         const struct rlk_request request = {.name = b->name};
         rlk_tell(db, RLK_OUTSIDE, RLK_GONE_GRANT, &request, b->token);

@@ -8,9 +8,9 @@
 /* A list that is read page by page. A callback is called when its page was read. */
 struct rlk_list {
     enum rlk_step step;
-    /* An item is as large, and is read so. */
+    /* An item is as large, and has these cells. */
     size_t size;
-    void (*read)(const rowlock_value *cells, void *item);
+    const struct rlk_field *fields;
     /* Makes an ask the step, for at most limit items after this one. after NULL: for the first. */
     void (*ask)(struct rlk_ask *ask, void *context, const void *after, int limit);
     /* before: the item before it, or NULL. Nonzero: the list ends. */

@@ -206,21 +206,13 @@ struct event {
     char value[160], advice[300];
 };
 
-static int take_event(void *out, const rowlock_value *cells, size_t count)
-{
-    struct event *event = out;
-    (void)count;
-    rlk_copy_text(event->value, sizeof event->value, cells[0].text, cells[0].length);
-    if (cells[1].kind != ROWLOCK_NULL)
-        rlk_copy_text(event->advice, sizeof event->advice, cells[1].text, cells[1].length);
-    return 0;
-}
-
 /* Does the database sweep by itself, and does it on this server? */
 static int judge_events(rowlock_db *db, struct checking *c)
 {
+    static const struct rlk_field fields[] = {RLK_FIELD(struct event, value),
+                                              RLK_FIELD(struct event, advice)};
     struct event event = {{0}, {0}};
-    struct rlk_ask ask = {.step = RLK_STEP_EVENTS, .read = take_event, .out = &event};
+    struct rlk_ask ask = {.step = RLK_STEP_EVENTS, .fields = fields, .out = &event};
     int result = db->texts.sql[RLK_STEP_EVENTS] ? rlk_ask(db, &ask) : ROWLOCK_OK;
     if (event.value[0])
         report(c, "event", event.value, event.advice[0] ? ROWLOCK_WARNING : ROWLOCK_FINE,

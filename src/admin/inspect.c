@@ -80,38 +80,28 @@ int rlk_look_anew(rowlock_db *db)
     return rlk_look_at_tables(db, RLK_OUTSIDE, 0);
 }
 
-/* A dialect may end its answer before what it says about replication. Its driver fills in those
- * facts then. The second cell is the server's clock. */
-static int read_facts(void *out, const rowlock_value *cells, size_t count)
-{
-    struct rlk_facts *f = out;
-    char(*const texts[])[RLK_FACT_CAP] = {&f->server,     &f->isolation,  &f->engine,
-                                          &f->collation,  &f->durability, &f->service,
-                                          &f->replication};
-    bool *const flags[] = {&f->read_only,  &f->any_isolation,     &f->crash_safe,
-                           &f->bytewise,   &f->durable,           &f->may_lock,
-                           &f->reads_only, &f->replication_known, &f->replicates_late,
-                           &f->cut_off,    &f->no_standby,        &f->expects_standby};
-    for (size_t i = 0, text = 0, flag = 0; i < count; i++)
-        if (i == 1)
-            f->now_us = cells[i].number;
-        else if (cells[i].kind == ROWLOCK_TEXT)
-            copy(&cells[i], *texts[text++], RLK_FACT_CAP);
-        else
-            *flags[flag++] = cells[i].number != 0;
-    return 0;
-}
-
 static void forget_facts(void *out)
 {
     *(struct rlk_facts *)out = (struct rlk_facts){.server = ""};
 }
 
+/* A dialect may end its answer before what it says about replication. Its driver fills in those
+ * facts then. */
+#define OF(member) RLK_FIELD(struct rlk_facts, member)
+static const struct rlk_field facts_fields[] = {
+    OF(server),          OF(now_us),     OF(read_only),   OF(isolation),
+    OF(any_isolation),   OF(engine),     OF(crash_safe),  OF(collation),
+    OF(bytewise),        OF(durability), OF(durable),     OF(may_lock),
+    OF(reads_only),      OF(service),    OF(replication), OF(replication_known),
+    OF(replicates_late), OF(cut_off),    OF(no_standby),  OF(expects_standby),
+};
+#undef OF
+
 int rlk_examine(rowlock_db *db, struct rlk_facts *facts)
 {
     struct rlk_ask ask = {.step = RLK_STEP_FACTS,
                           .facts = facts,
-                          .read = read_facts,
+                          .fields = facts_fields,
                           .out = facts,
                           .restart = forget_facts};
     int result = rlk_ask(db, &ask);

@@ -32,21 +32,13 @@ int rlk_survey_fail_of(struct rlk_survey *s, const struct rlk_candidate *c, int 
 
 /* ---- what the members know */
 
-static int take_highest(void *out, const rowlock_value *cells, size_t count)
-{
-    struct rlk_candidate *c = out;
-    (void)count;
-    c->token = cells[0].number;
-    c->lease_us = cells[1].number;
-    c->runs_s = cells[2].number;
-    c->must_run_s = cells[3].number;
-    return 0;
-}
-
 static int ask(struct rlk_candidate *c)
 {
+    static const struct rlk_field fields[] = {
+        RLK_FIELD(struct rlk_candidate, token), RLK_FIELD(struct rlk_candidate, lease_us),
+        RLK_FIELD(struct rlk_candidate, runs_s), RLK_FIELD(struct rlk_candidate, must_run_s)};
     struct rlk_ask view = {.step = RLK_STEP_NONE};
-    struct rlk_ask highest = {.step = RLK_STEP_HIGHEST, .read = take_highest, .out = c};
+    struct rlk_ask highest = {.step = RLK_STEP_HIGHEST, .fields = fields, .out = c};
     rlk_step_members(&view, c->view);
     int result = rlk_ask(c->db, &view);
     c->view->read_us = rlk_now_us();

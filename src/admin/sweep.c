@@ -41,32 +41,19 @@ struct batch {
     struct key last;
 };
 
-static int read_end(void *out, const rowlock_value *cells, size_t count)
-{
-    struct batch *b = out;
-    (void)count;
-    COPY(&cells[0], b->last.name);
-    b->last.slot = cells[1].number;
-    b->ends = true;
-    return 0;
-}
-
-static int read_swept(void *out, const rowlock_value *cells, size_t count)
-{
-    struct batch *b = out;
-    b->removed = cells[0].number;
-    return read_end(b, cells + 1, count - 1);
-}
-
 /* The answer is how many rows are gone, and the last of them if the dialect has no other end of a
  * batch. */
 static enum rlk_class sweep_quietly(rowlock_db *db, struct rlk_call *call, struct batch *b)
 {
-    struct rlk_ask quiet = {.read = read_swept, .out = b};
+    static const struct rlk_field fields[] = {RLK_FIELD(struct batch, removed),
+                                              RLK_FIELD(struct batch, last.name),
+                                              RLK_FIELD(struct batch, last.slot)};
+    struct rlk_ask quiet = {.fields = fields, .out = b};
     rlk_fill(&quiet, RLK_STEP_SWEEP_QUIET, b->in, 6);
     enum rlk_class class = rlk_send(db, call, &quiet);
     if (quiet.rows == 0)
         b->removed = quiet.changed;
+    b->ends = b->ends || quiet.rows > 0;
     return class;
 }
 
@@ -80,7 +67,7 @@ static enum rlk_class read_rows(rowlock_db *db, struct rlk_call *call, enum rlk_
 {
     struct rlk_ask ask = {.step = step};
     rlk_fill(&ask, step, b->in, 6);
-    rlk_read_items(&ask, &b->rows, sizeof(struct rlk_row), rlk_read_row_and_clock);
+    rlk_read_items(&ask, &b->rows, sizeof(struct rlk_row), rlk_row_fields);
     enum rlk_class class = rlk_send(db, call, &ask);
     b->removed = (int64_t)b->rows.count;
     return class == RLK_DONE && b->rows.no_memory ? RLK_NOMEM : class;
@@ -102,11 +89,14 @@ static enum rlk_class sweep_range(rowlock_db *db, struct rlk_call *call, struct 
 {
     enum { UNTIL = 4, UNTIL_SLOT };
     bool bounded = db->texts.sql[RLK_STEP_SWEEP_END];
-    struct rlk_ask end = {.read = read_end, .out = b};
+    static const struct rlk_field fields[] = {RLK_FIELD(struct batch, last.name),
+                                              RLK_FIELD(struct batch, last.slot)};
+    struct rlk_ask end = {.fields = fields, .out = b};
     rlk_fill(&end, RLK_STEP_SWEEP_END, b->in, 3);
     enum rlk_class class = bounded ? rlk_send(db, call, &end) : RLK_DONE;
     if (class != RLK_DONE)
         return class;
+    b->ends = end.rows > 0;
     if (b->ends) {
         b->in[UNTIL] = rowlock_text(b->last.name);
         b->in[UNTIL_SLOT] = rowlock_int(b->last.slot);
@@ -271,23 +261,16 @@ static int sweep_locks(rowlock_db *db, struct sweeping *s)
     return result;
 }
 
-static int read_folded(void *out, const rowlock_value *cells, size_t count)
-{
-    (void)count;
-    *(int64_t *)out = cells[0].number;
-    return 0;
-}
-
 /* Forgets counters that were not used for so long. A dialect answers how many, or counts them. */
 static int fold_counters(rowlock_db *db, struct sweeping *s)
 {
     const rowlock_sweep_options *o = &s->options;
     int64_t folded = 0;
     do {
-        struct rlk_ask ask = {.retryable_if_lost = true};
+        struct rlk_ask ask = {
+            .fields = rlk_number_field, .out = &folded, .retryable_if_lost = true};
         ASK(&ask, FOLD, rowlock_int(o->idle_ms * 1000), rowlock_int(o->batch),
             rowlock_bool(o->dry_run != 0));
-        reads(&ask, read_folded, &folded);
         int result = rlk_ask(db, &ask);
         if (result != ROWLOCK_OK)
             return result;

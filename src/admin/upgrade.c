@@ -145,19 +145,12 @@ static int tell(rowlock_db *db, const struct upgrading *u, bool done)
     return stop ? ROWLOCK_CANCELLED : ROWLOCK_OK;
 }
 
-static int read_blocker(void *context, const rowlock_value *cells, size_t count)
-{
-    struct upgrading *u = context;
-    (void)count;
-    rlk_copy_text(u->blocker, sizeof u->blocker, cells[0].text, cells[0].length);
-    return 0;
-}
-
 /* This user may have no right to know. */
 static void find_blocker(rowlock_db *db, struct upgrading *u)
 {
+    static const struct rlk_field blocker[] = {RLK_FIELD(struct upgrading, blocker)};
     struct rlk_ask ask = {
-        .step = RLK_STEP_BLOCKERS, .read = read_blocker, .out = u, .contention_us = 1};
+        .step = RLK_STEP_BLOCKERS, .fields = blocker, .out = u, .contention_us = 1};
     u->blocker[0] = '\0';
     if (!db->texts.sql[RLK_STEP_BLOCKERS] || rlk_ask(db, &ask) != ROWLOCK_OK)
         u->blocker[0] = '\0';

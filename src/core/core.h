@@ -71,6 +71,7 @@ struct rlk_waiter {
 
 /* The grant after a renewal, or as a read has found it. */
 struct rlk_verified {
+    /* Only rlk_verify() sets it. */
     bool found;
     int64_t expires_us;
     /* How long the lease had expired before the renewal. 0: it had not. */
@@ -89,12 +90,24 @@ struct rlk_lease {
     bool at_risk;
 };
 
+/* Where a cell of an answer goes, in a struct. NULL becomes 0 or "". size 0: it goes nowhere. There
+ * is one for each column of the step. */
+struct rlk_field {
+    uint16_t offset, size;
+    bool is_text;
+};
+#define RLK_FIELD(type, member)                                    \
+    {                                                              \
+        offsetof(type, member), sizeof((type *)0)->member,         \
+            _Generic(((type *)0)->member, char * : 1, default : 0) \
+    }
+
 /* The rows of an answer. They are read before the first one is used: a callback that is slow must
  * not keep a transaction open. Zeros are an empty page. */
 struct rlk_items {
     /* The size of one item. */
     size_t size;
-    void (*read)(const rowlock_value *cells, void *item);
+    const struct rlk_field *fields;
     char *items;
     size_t count, room;
     bool no_memory;
@@ -118,6 +131,8 @@ struct rlk_ask {
     /* Called with each row, after its shape was checked. NULL: the rows are not needed. */
     rlk_cells_fn *read;
     void *out;
+    /* In place of `read`: where its cells go in the struct `out`. It has them if rows is not 0. */
+    const struct rlk_field *fields;
     /* Called before each attempt: forgets the rows that came before. NULL: nothing is to forget. */
     void (*restart)(void *out);
     /* A cheaper step, sent before. This one follows only if that one answers no row, or UNDECIDED.
@@ -194,6 +209,9 @@ void rlk_query_begin(rowlock_db *db, struct rlk_ask *ask);
 int rlk_query_row(struct rlk_ask *ask, const rowlock_value *cells, size_t count);
 enum rlk_class rlk_query_end(rowlock_db *db, struct rlk_call *call, struct rlk_ask *ask,
                              enum rlk_class class, bool counted);
+/* Fills in a struct by the cells of a row. */
+void rlk_put_cells(void *out, const struct rlk_field *fields, const rowlock_value *cells,
+                   size_t count);
 /* The step needs no other to follow. */
 static inline bool rlk_has_decided(const struct rlk_ask *ask)
 {
@@ -217,7 +235,7 @@ bool rlk_tell(rowlock_db *db, enum rlk_where where, enum rlk_news news,
 
 /* items.c: an ask whose rows become items. */
 void rlk_read_items(struct rlk_ask *ask, struct rlk_items *items, size_t size,
-                    void (*read)(const rowlock_value *cells, void *item));
+                    const struct rlk_field *fields);
 /* Sends it. ENOMEM, or what rlk_ask() returns. */
 int rlk_ask_items(rowlock_db *db, struct rlk_ask *ask, struct rlk_items *items);
 
@@ -294,21 +312,12 @@ void rlk_step_enqueue(struct rlk_ask *ask, const struct rlk_request *request, in
 void rlk_tell_enqueued(rowlock_db *db, const struct rlk_request *request, struct rlk_position *out);
 /* Leaves the queue without a grant. If we were the first, it wakes the next one. */
 void rlk_step_leave(struct rlk_ask *ask, const struct rlk_request *request);
-/* found: this waiter waits for itself, through other waiters, and has the newest ticket among them.
- * words describes the cycle then. */
-struct rlk_cycle {
-    bool found;
-    char words[400];
-};
-void rlk_step_cycle(struct rlk_ask *ask, const struct rlk_request *request, struct rlk_cycle *out);
+/* A row: this waiter waits for itself, through other waiters, and has the newest ticket among them.
+ * out describes the cycle then. */
+enum { RLK_CYCLE = 400 };
+void rlk_step_cycle(struct rlk_ask *ask, const struct rlk_request *request, char out[RLK_CYCLE]);
 /* At most limit rows after this key, in key order. name NULL: of all names. */
 void rlk_step_list(struct rlk_ask *ask, struct rlk_items *out, const char *name,
                    const char *after_name, int64_t after_slot, int limit);
-/* found: the name has a counter. */
-struct rlk_last {
-    bool found;
-    int64_t token, granted_us;
-};
-void rlk_step_last(struct rlk_ask *ask, const char *name, struct rlk_last *out);
 
 #endif

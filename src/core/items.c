@@ -5,8 +5,6 @@
 
 #include <string.h>
 
-/* ---- pages of rows */
-
 static bool grow(struct rlk_items *page)
 {
     size_t room = page->room ? 2 * page->room : 8;
@@ -25,10 +23,9 @@ static bool grow(struct rlk_items *page)
 static int read_item(void *out, const rowlock_value *cells, size_t count)
 {
     struct rlk_items *page = out;
-    (void)count;
     if (page->count == page->room && !grow(page))
         return RLK_ENOUGH;
-    page->read(cells, rlk_item(page, page->count));
+    rlk_put_cells(rlk_item(page, page->count), page->fields, cells, count);
     page->count++;
     return 0;
 }
@@ -41,10 +38,10 @@ static void forget_items(void *out)
 }
 
 void rlk_read_items(struct rlk_ask *ask, struct rlk_items *items, size_t size,
-                    void (*read)(const rowlock_value *cells, void *item))
+                    const struct rlk_field *fields)
 {
     items->size = size;
-    items->read = read;
+    items->fields = fields;
     reads(ask, read_item, items);
     ask->restart = forget_items;
 }
@@ -57,40 +54,10 @@ int rlk_ask_items(rowlock_db *db, struct rlk_ask *ask, struct rlk_items *items)
     return result;
 }
 
-void rlk_read_row_and_clock(const rowlock_value *cells, void *item)
-{
-    enum { NOW = sizeof RLK_ROW - 1 };
-    struct rlk_row *row = item;
-    rlk_row_from_cells(cells, row);
-    row->now_us = cells[NOW].number;
-}
-
 void rlk_step_list(struct rlk_ask *ask, struct rlk_items *out, const char *name,
                    const char *after_name, int64_t after_slot, int limit)
 {
     ASK(ask, LIST, name ? rowlock_text(name) : rowlock_null(), rowlock_text(after_name),
         rowlock_int(after_slot), rowlock_int(limit));
-    rlk_read_items(ask, out, sizeof(struct rlk_row), rlk_read_row_and_clock);
-}
-
-/* ---- the last grant */
-
-static int read_last(void *out, const rowlock_value *cells, size_t count)
-{
-    (void)count;
-    *(struct rlk_last *)out =
-        (struct rlk_last){.found = true, .token = cells[0].number, .granted_us = cells[1].number};
-    return 0;
-}
-
-static void forget_last(void *out)
-{
-    *(struct rlk_last *)out = (struct rlk_last){0};
-}
-
-void rlk_step_last(struct rlk_ask *ask, const char *name, struct rlk_last *out)
-{
-    ASK(ask, LAST, rowlock_text(name));
-    reads(ask, read_last, out);
-    ask->restart = forget_last;
+    rlk_read_items(ask, out, sizeof(struct rlk_row), rlk_row_fields);
 }

@@ -14,11 +14,34 @@ static void arrange(const struct rlk_texts *texts, enum rlk_step step, const row
                                                    : given[order->from[i]];
 }
 
+void rlk_put_cells(void *out, const struct rlk_field *fields, const rowlock_value *cells,
+                   size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const rowlock_value *cell = &cells[i];
+        void *at = (char *)out + fields[i].offset;
+        int64_t number = cell->kind == ROWLOCK_NULL ? 0 : cell->number;
+        if (fields[i].is_text)
+            rlk_copy_text(at, fields[i].size, cell->text, cell->length);
+        else if (fields[i].size == sizeof(int64_t))
+            *(int64_t *)at = number;
+        else if (fields[i].size == sizeof(int))
+            *(int *)at = (int)number;
+        else if (fields[i].size == sizeof(bool))
+            *(bool *)at = number != 0;
+    }
+}
+
 int rlk_query_row(struct rlk_ask *ask, const rowlock_value *cells, size_t count)
 {
+    int stop = 0;
     ask->rows++;
-    ask->misfit = !rlk_cells_fit(rlk_steps[ask->step].columns, cells, count);
-    int stop = ask->misfit ? -1 : ask->read ? ask->read(ask->out, cells, count) : 0;
+    if (!rlk_cells_fit(rlk_steps[ask->step].columns, cells, count))
+        stop = -1;
+    else if (ask->fields)
+        rlk_put_cells(ask->out, ask->fields, cells, count);
+    else if (ask->read)
+        stop = ask->read(ask->out, cells, count);
     ask->misfit = stop < 0;
     ask->undecided = stop == RLK_UNDECIDED;
     return stop;

@@ -18,6 +18,11 @@ static inline void reads(struct rlk_ask *ask, rlk_cells_fn *read, void *out)
     ask->read = read;
     ask->out = out;
 }
+static inline void fills(struct rlk_ask *ask, const struct rlk_field *fields, void *out)
+{
+    ask->fields = fields;
+    ask->out = out;
+}
 /* The answer says whether something was changed: for rlk_has_changed(). A dialect answers with a
  * row, or with the number of rows changed. */
 void rlk_reads_answer(struct rlk_ask *ask);
@@ -36,10 +41,10 @@ static inline bool is_null(const rowlock_value *cell)
 }
 
 /* steps.c */
-/* Reads all cells of RLK_ROW. The clock is not one of them. */
-void rlk_row_from_cells(const rowlock_value *cells, struct rlk_row *out);
-/* items.c: an item is a struct rlk_row, from all its cells and the clock. */
-void rlk_read_row_and_clock(const rowlock_value *cells, void *item);
+/* Of struct rlk_row: the cells of RLK_ROW, and the clock. */
+extern const struct rlk_field rlk_row_fields[];
+/* Of an answer whose only cell is a number. */
+extern const struct rlk_field rlk_number_field[];
 /* The parts of acquiring many locks one after the other. The first finds what is in the way of one
  * lock. Its outcome is IN_FLIGHT if nothing is. */
 void rlk_step_look(struct rlk_ask *ask, struct rlk_trying *t);

@@ -6,24 +6,13 @@
 
 #include <string.h>
 
-void rlk_row_from_cells(const rowlock_value *cells, struct rlk_row *out)
-{
-    enum { NAME, SLOT, PERMITS, OWNER, TOKEN, ACQUIRED, EXPIRES, TTL, RENEWALS, HOST, PID };
-    enum { PROGRAM = PID + 1, NOTE };
-    COPY(&cells[NAME], out->name);
-    out->slot = cells[SLOT].number;
-    out->permits = (int)cells[PERMITS].number;
-    COPY(&cells[OWNER], out->owner);
-    out->token = cells[TOKEN].number;
-    out->acquired_us = cells[ACQUIRED].number;
-    out->expires_us = cells[EXPIRES].number;
-    out->ttl_us = cells[TTL].number;
-    out->renewals = cells[RENEWALS].number;
-    COPY(&cells[HOST], out->host);
-    out->pid = cells[PID].number;
-    COPY(&cells[PROGRAM], out->program);
-    COPY(&cells[NOTE], out->note);
-}
+#define OF(member) RLK_FIELD(struct rlk_row, member)
+const struct rlk_field rlk_row_fields[] = {
+    OF(name),   OF(slot),     OF(permits), OF(owner), OF(token),   OF(acquired_us), OF(expires_us),
+    OF(ttl_us), OF(renewals), OF(host),    OF(pid),   OF(program), OF(note),        OF(now_us),
+};
+#undef OF
+const struct rlk_field rlk_number_field[] = {{.size = sizeof(int64_t)}};
 
 void rlk_row_of_request(const struct rlk_request *request, int64_t token, int64_t now_us,
                         struct rlk_row *row)
@@ -44,41 +33,29 @@ void rlk_fill(struct rlk_ask *ask, enum rlk_step step, const rowlock_value *valu
     memcpy(ask->in, values, count * sizeof *values);
 }
 
-static int read_answer(void *out, const rowlock_value *cells, size_t count)
-{
-    struct rlk_ask *ask = out;
-    (void)count;
-    ask->answer = cells[0].number != 0;
-    return 0;
-}
-
 void rlk_reads_answer(struct rlk_ask *ask)
 {
-    reads(ask, read_answer, ask);
+    static const struct rlk_field answer[] = {RLK_FIELD(struct rlk_ask, answer)};
+    fills(ask, answer, ask);
 }
 
 /* ---- the tables */
 
-static int read_meta(void *out, const rowlock_value *cells, size_t count)
-{
-    enum { VERSION, COMPAT, CODE, IDENTITY, FLOOR, SWEPT, MEMBER };
-    struct rlk_meta *meta = out;
-    (void)count;
-    meta->found = true;
-    meta->version = cells[VERSION].number;
-    meta->compat = cells[COMPAT].number;
-    meta->code = cells[CODE].number;
-    COPY(&cells[IDENTITY], meta->identity);
-    meta->swept_us = cells[SWEPT].number;
-    meta->member = cells[MEMBER].number;
-    return 0;
-}
-
 enum rlk_class rlk_step_meta(rowlock_db *db, struct rlk_call *call, struct rlk_meta *out)
 {
-    struct rlk_ask ask = {.step = RLK_STEP_META, .read = read_meta, .out = out};
+    /* The floor is not needed. */
+    static const struct rlk_field fields[] = {RLK_FIELD(struct rlk_meta, version),
+                                              RLK_FIELD(struct rlk_meta, compat),
+                                              RLK_FIELD(struct rlk_meta, code),
+                                              RLK_FIELD(struct rlk_meta, identity),
+                                              {0},
+                                              RLK_FIELD(struct rlk_meta, swept_us),
+                                              RLK_FIELD(struct rlk_meta, member)};
+    struct rlk_ask ask = {.step = RLK_STEP_META, .fields = fields, .out = out};
     *out = (struct rlk_meta){0};
-    return rlk_send(db, call, &ask);
+    enum rlk_class class = rlk_send(db, call, &ask);
+    out->found = ask.rows > 0;
+    return class;
 }
 
 /* ---- a try */
@@ -120,7 +97,7 @@ static int read_try(void *out, const rowlock_value *cells, size_t count)
     if (granted && (token < 0 || is_null(&cells[NOW])))
         return -1;
     if (stands)
-        rlk_row_from_cells(&cells[ROW], &grant->row);
+        rlk_put_cells(&grant->row, rlk_row_fields, &cells[ROW], count - ROW);
     bool ours = stands && cells[OURS].number != 0;
     if (ours && grant->row.token < 1)
         return -1;
@@ -266,28 +243,14 @@ void rlk_step_withdraw(struct rlk_ask *ask, const struct rlk_request *request)
     rowlock_text((held)->name), rowlock_int((held)->slot), rowlock_text((held)->owner), \
         rowlock_int((held)->token)
 
-static int read_renewal(void *out, const rowlock_value *cells, size_t count)
-{
-    struct rlk_verified *renewal = out;
-    (void)count;
-    *renewal = (struct rlk_verified){.found = true,
-                                     .expires_us = cells[0].number,
-                                     .lapsed_us = cells[1].number,
-                                     .now_us = cells[2].number};
-    return 0;
-}
-
-static void forget_verified(void *out)
-{
-    *(struct rlk_verified *)out = (struct rlk_verified){0};
-}
-
 void rlk_step_renew(struct rlk_ask *ask, const struct rlk_held *held, int64_t ttl_us,
                     struct rlk_verified *out)
 {
+    static const struct rlk_field fields[] = {RLK_FIELD(struct rlk_verified, expires_us),
+                                              RLK_FIELD(struct rlk_verified, lapsed_us),
+                                              RLK_FIELD(struct rlk_verified, now_us)};
     ASK(ask, RENEW, HELD(held), rowlock_int(ttl_us));
-    reads(ask, read_renewal, out);
-    ask->restart = forget_verified;
+    fills(ask, fields, out);
 }
 
 void rlk_step_release(struct rlk_ask *ask, const struct rlk_held *held)
@@ -303,20 +266,12 @@ void rlk_step_note(struct rlk_ask *ask, const struct rlk_held *held, const char 
     rlk_reads_answer(ask);
 }
 
-static int read_verified(void *out, const rowlock_value *cells, size_t count)
-{
-    struct rlk_verified *verified = out;
-    (void)count;
-    *verified = (struct rlk_verified){
-        .found = true, .expires_us = cells[0].number, .now_us = cells[1].number};
-    return 0;
-}
-
 void rlk_step_verify(struct rlk_ask *ask, const struct rlk_held *held, struct rlk_verified *out)
 {
+    static const struct rlk_field fields[] = {RLK_FIELD(struct rlk_verified, expires_us),
+                                              RLK_FIELD(struct rlk_verified, now_us)};
     ASK(ask, VERIFY, HELD(held));
-    reads(ask, read_verified, out);
-    ask->restart = forget_verified;
+    fills(ask, fields, out);
 }
 
 /* ---- in the caller's transaction */
@@ -346,24 +301,17 @@ void rlk_step_fence(struct rlk_ask *ask, const char *resource, int64_t token)
 
 /* ---- the queue */
 
-static int read_position(void *out, const rowlock_value *cells, size_t count)
-{
-    struct rlk_position *position = out;
-    (void)count;
-    position->ticket = cells[0].number;
-    position->ahead = cells[1].number;
-    position->third = is_null(&cells[2]) ? 0 : cells[2].number;
-    return 0;
-}
-
 /* The driver gives the last value. */
 void rlk_step_enqueue(struct rlk_ask *ask, const struct rlk_request *request, int64_t lease_us,
                       struct rlk_position *out)
 {
+    static const struct rlk_field fields[] = {RLK_FIELD(struct rlk_position, ticket),
+                                              RLK_FIELD(struct rlk_position, ahead),
+                                              RLK_FIELD(struct rlk_position, third)};
     put_request(ask, RLK_STEP_ENQUEUE, request);
     ask->in[REQUEST_VALUES] = rowlock_int(lease_us);
     ask->in[REQUEST_VALUES + 1] = rowlock_null();
-    reads(ask, read_position, out);
+    fills(ask, fields, out);
 }
 
 void rlk_tell_enqueued(rowlock_db *db, const struct rlk_request *request, struct rlk_position *out)
@@ -380,24 +328,10 @@ void rlk_step_leave(struct rlk_ask *ask, const struct rlk_request *request)
     rlk_reads_answer(ask);
 }
 
-static int read_cycle(void *out, const rowlock_value *cells, size_t count)
+void rlk_step_cycle(struct rlk_ask *ask, const struct rlk_request *request, char out[RLK_CYCLE])
 {
-    struct rlk_cycle *cycle = out;
-    (void)count;
-    cycle->found = true;
-    COPY(&cells[0], cycle->words);
-    return 0;
-}
-
-static void forget_cycle(void *out)
-{
-    ((struct rlk_cycle *)out)->found = false;
-}
-
-void rlk_step_cycle(struct rlk_ask *ask, const struct rlk_request *request, struct rlk_cycle *out)
-{
+    static const struct rlk_field words[] = {{.size = RLK_CYCLE, .is_text = true}};
     ASK(ask, CYCLE, rowlock_text(request->name), rowlock_text(request->owner),
         rowlock_int(request->ticket));
-    reads(ask, read_cycle, out);
-    ask->restart = forget_cycle;
+    fills(ask, words, out);
 }

@@ -37,15 +37,14 @@ static int end_ticket(struct rlk_queueing *q, const struct rlk_ask *ask, int res
 static void begin_cycle(struct rlk_queueing *q, struct rlk_ask *ask)
 {
     *ask = (struct rlk_ask){.patient_until_us = q->a->until_us};
-    q->cycle = (struct rlk_cycle){0};
-    rlk_step_cycle(ask, q->request, &q->cycle);
+    rlk_step_cycle(ask, q->request, q->cycle);
 }
 
-static int end_cycle(struct rlk_queueing *q, int result)
+static int end_cycle(struct rlk_queueing *q, const struct rlk_ask *ask, int result)
 {
-    if (result != ROWLOCK_OK || !q->cycle.found)
+    if (result != ROWLOCK_OK || ask->rows == 0)
         return result;
-    return rlk_fail(q->a->db, ROWLOCK_DEADLOCK, "this wait would never end: %s", q->cycle.words);
+    return rlk_fail(q->a->db, ROWLOCK_DEADLOCK, "this wait would never end: %s", q->cycle);
 }
 
 void rlk_act_begin(struct rlk_queueing *q, enum rlk_act act, struct rlk_ask *ask)
@@ -58,7 +57,7 @@ void rlk_act_begin(struct rlk_queueing *q, enum rlk_act act, struct rlk_ask *ask
 
 void rlk_act_end(struct rlk_queueing *q, enum rlk_act act, const struct rlk_ask *ask, int result)
 {
-    q->result = act == RLK_TAKE_TICKET ? end_ticket(q, ask, result) : end_cycle(q, result);
+    q->result = act == RLK_TAKE_TICKET ? end_ticket(q, ask, result) : end_cycle(q, ask, result);
 }
 
 void rlk_forget_place(struct rlk_queueing *q)
@@ -309,27 +308,6 @@ static int check_many(rowlock_db *db, rowlock_lock *const *locks, size_t count, 
     return ROWLOCK_OK;
 }
 
-struct many {
-    rowlock_lock **locks;
-    struct rlk_request *requests;
-    struct rlk_grant *grants;
-};
-
-static bool alloc_many(struct many *m, size_t count)
-{
-    m->locks = rlk_alloc(count * sizeof(rowlock_lock *));
-    m->requests = rlk_alloc(count * sizeof *m->requests);
-    m->grants = rlk_alloc(count * sizeof *m->grants);
-    return m->locks && m->requests && m->grants;
-}
-
-static void free_many(struct many *m)
-{
-    rlk_free(m->locks);
-    rlk_free(m->requests);
-    rlk_free(m->grants);
-}
-
 static size_t index_of(rowlock_lock *const *locks, size_t count, const rowlock_lock *lock)
 {
     for (size_t i = 0; i < count; i++)
@@ -338,23 +316,16 @@ static size_t index_of(rowlock_lock *const *locks, size_t count, const rowlock_l
     return 0;
 }
 
-static int acquire_sorted(struct many *m, rowlock_lock *const *locks, size_t count,
-                          const rowlock_acquire_options *options, size_t *which)
+static int acquire_sorted(struct rlk_acquiring *a, rowlock_lock **sorted,
+                          rowlock_lock *const *locks, size_t *which)
 {
-    rowlock_db *db = locks[0]->db;
-    memcpy(m->locks, locks, count * sizeof(rowlock_lock *));
-    qsort(m->locks, count, sizeof(rowlock_lock *), by_name);
-    struct rlk_acquiring a = {.db = db,
-                              .locks = m->locks,
-                              .count = count,
-                              .requests = m->requests,
-                              .grants = m->grants,
-                              .options = *options};
-    int result = check_many(db, m->locks, count, &a.which);
+    memcpy(sorted, locks, a->count * sizeof(rowlock_lock *));
+    qsort(sorted, a->count, sizeof(rowlock_lock *), by_name);
+    int result = check_many(a->db, sorted, a->count, &a->which);
     if (result == ROWLOCK_OK)
-        result = acquire_all(&a);
+        result = acquire_all(a);
     if (which)
-        *which = index_of(locks, count, m->locks[a.which]);
+        *which = index_of(locks, a->count, sorted[a->which]);
     return result;
 }
 
@@ -367,17 +338,22 @@ int rowlock_acquire_all(rowlock_lock *const *locks, size_t count,
     if (count == 0 || !locks[0]->db)
         return ROWLOCK_EMISUSE;
     rowlock_db *db = locks[0]->db;
+    struct rlk_acquiring a = {.db = db, .count = count};
     int result = rlk_enter(db, "acquire several locks", NULL);
-    rowlock_acquire_options o;
     if (result != ROWLOCK_OK ||
-        (result = rlk_take_acquire_options(&db->error, &o, options)) != ROWLOCK_OK)
+        (result = rlk_take_acquire_options(&db->error, &a.options, options)) != ROWLOCK_OK)
         return result;
     if (count > MANY_MAX)
         return rlk_fail(db, ROWLOCK_EINVAL, "%zu locks are too many for one call: at most %d",
                         count, MANY_MAX);
-    struct many m = {0};
-    result = alloc_many(&m, count) ? acquire_sorted(&m, locks, count, &o, which)
-                                   : rlk_fail(db, ROWLOCK_ENOMEM, "out of memory");
-    free_many(&m);
+    rowlock_lock **sorted = rlk_alloc(count * sizeof(rowlock_lock *));
+    a.locks = sorted;
+    a.requests = rlk_alloc(count * sizeof *a.requests);
+    a.grants = rlk_alloc(count * sizeof *a.grants);
+    result = sorted && a.requests && a.grants ? acquire_sorted(&a, sorted, locks, which)
+                                              : rlk_fail(db, ROWLOCK_ENOMEM, "out of memory");
+    rlk_free(sorted);
+    rlk_free(a.requests);
+    rlk_free(a.grants);
     return result;
 }

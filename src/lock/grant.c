@@ -2,7 +2,7 @@
  * A grant as it is in the table: its key, its term by the local clock, and whether it is there. */
 #include "lock/lock.h"
 #include "core/ask.h"
-#include "core/core.h"
+#include "core/step_cells.h"
 
 #include <string.h>
 
@@ -50,13 +50,18 @@ int rlk_verify(rowlock_db *db, const struct rlk_held *held, enum rlk_where where
 {
     struct rlk_ask ask = {.where = where, .not_after_us = not_after_us};
     rlk_step_verify(&ask, held, out);
-    return rlk_ask(db, &ask);
+    int result = rlk_ask(db, &ask);
+    out->found = ask.rows > 0;
+    return result;
 }
 
 int rlk_last_grant(rowlock_db *db, const char *name, struct rlk_last *out)
 {
-    struct rlk_ask ask = {.step = RLK_STEP_NONE};
-    *out = (struct rlk_last){0};
-    rlk_step_last(&ask, name, out);
-    return rlk_ask(db, &ask);
+    static const struct rlk_field fields[] = {RLK_FIELD(struct rlk_last, token),
+                                              RLK_FIELD(struct rlk_last, granted_us)};
+    struct rlk_ask ask = {.fields = fields, .out = out};
+    ASK(&ask, LAST, rowlock_text(name));
+    int result = rlk_ask(db, &ask);
+    out->found = ask.rows > 0;
+    return result;
 }

@@ -107,7 +107,7 @@ static void set_renewed(rowlock_lock *lock, const struct rlk_renewal *r, struct 
 
 int rlk_renew_end(rowlock_lock *lock, const struct rlk_renewal *r, int result)
 {
-    bool renewed = result == ROWLOCK_OK && r->answer.found;
+    bool renewed = result == ROWLOCK_OK && r->ask.rows > 0;
     struct rlk_term term =
         rlk_term_of(r->ask.sent_us, r->answer.expires_us, r->answer.now_us, r->ttl_us);
     set_renewed(lock, r, renewed ? &term : NULL);
@@ -140,7 +140,7 @@ int rlk_renew(rowlock_lock *lock, int64_t ttl_us, int64_t patient_until_us)
     do {
         rlk_renew_begin(lock, &r, ttl_us, patient_until_us);
         result = rlk_ask(lock->db, &r.ask);
-    } while (result == ROWLOCK_OK && !r.answer.found &&
+    } while (result == ROWLOCK_OK && r.ask.rows == 0 &&
              (rlk_try_other_slot(lock) || stands(lock, &result, &rounds)));
     return rlk_renew_end(lock, &r, result);
 }

@@ -77,6 +77,11 @@ int rlk_need_grant(const rowlock_lock *lock, rowlock_db *db);
 /* Is the grant in the table? not_after_us is that of struct rlk_ask. */
 int rlk_verify(rowlock_db *db, const struct rlk_held *held, enum rlk_where where,
                int64_t not_after_us, struct rlk_verified *out);
+/* found: the name has a counter. */
+struct rlk_last {
+    bool found;
+    int64_t token, granted_us;
+};
 int rlk_last_grant(rowlock_db *db, const char *name, struct rlk_last *out);
 void rlk_grant_from_row(rowlock_grant *out, const struct rlk_row *row);
 /* The second part of a grant's key. */

@@ -36,7 +36,7 @@ struct rlk_queueing {
     /* How the act ended. */
     int result;
     struct rlk_position position;
-    struct rlk_cycle cycle;
+    char cycle[RLK_CYCLE];
     enum rlk_wakeup wakeup;
     bool lost;
     /* A cancel has ended the wait, and the connection was lost by it. */

@@ -10,14 +10,6 @@
 
 enum { RETRY_US = 1000000, LONG_US = 60000000 };
 
-static int read_address(void *out, const rowlock_value *cells, size_t count)
-{
-    char *address = out;
-    (void)count;
-    rlk_copy_text(address, RLK_ADDRESS, cells[0].text, cells[0].length);
-    return 0;
-}
-
 static void set_address(rowlock_pool *pool, const char *address)
 {
     rlk_lock(&pool->mutex);
@@ -28,10 +20,11 @@ static void set_address(rowlock_pool *pool, const char *address)
 /* The waiters look now: a wake-up may have come to the connection that was lost. */
 static bool begin_to_listen(rowlock_pool *pool, int64_t deadline_us)
 {
+    static const struct rlk_field text[] = {{.size = RLK_ADDRESS, .is_text = true}};
     char address[RLK_ADDRESS] = "";
     struct rlk_call call = {.deadline_us = deadline_us};
     /* The address is the driver's. "": wake-ups cannot reach this connection. */
-    struct rlk_ask ask = {.step = RLK_STEP_LISTEN, .read = read_address, .out = address};
+    struct rlk_ask ask = {.step = RLK_STEP_LISTEN, .fields = text, .out = address};
     const struct rlk_request anyone = {.number = 1};
     if (rlk_pool_run(&pool->listener, &call, &ask) != RLK_DONE)
         return false;

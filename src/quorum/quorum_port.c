@@ -69,6 +69,7 @@ static enum rlk_class send_hint(struct handle *h, struct rlk_ask *ask)
                            .wakes = ask->wakes,
                            .read = ask->read,
                            .out = ask->out,
+                           .fields = ask->fields,
                            .not_after_us = rlk_now_us() + HINT_US};
     struct rlk_call call;
     int result = ROWLOCK_OK;

@@ -181,17 +181,11 @@ int rlk_checkpoint_load(struct walk *w, bool *found)
     return result;
 }
 
-static int take_step(void *context, const rowlock_value *cells, size_t count)
-{
-    (void)count;
-    *(int64_t *)context = cells[STEP].number;
-    return 0;
-}
-
 int rlk_checkpoint_check(struct walk *w)
 {
+    static const struct rlk_field fields[FAILED + 1] = {[STEP] = {.size = sizeof(int64_t)}};
     int64_t step = 0;
-    struct rlk_ask ask = {.read = take_step, .out = &step};
+    struct rlk_ask ask = {.fields = fields, .out = &step};
     ASK(&ask, WALK_LOAD, rowlock_text(w->name));
     int result = rlk_ask_ours(w->db, &ask);
     if (result == ROWLOCK_OK && step != w->step)
