@@ -7,64 +7,19 @@
 
 const char *rowlock_result_name(int result)
 {
-    switch (result) {
-    case ROWLOCK_OK:
-        return "ROWLOCK_OK";
-    case ROWLOCK_BUSY:
-        return "ROWLOCK_BUSY";
-    case ROWLOCK_TIMEOUT:
-        return "ROWLOCK_TIMEOUT";
-    case ROWLOCK_LOST:
-        return "ROWLOCK_LOST";
-    case ROWLOCK_LAPSED:
-        return "ROWLOCK_LAPSED";
-    case ROWLOCK_NONE:
-        return "ROWLOCK_NONE";
-    case ROWLOCK_CANCELLED:
-        return "ROWLOCK_CANCELLED";
-    case ROWLOCK_STALE:
-        return "ROWLOCK_STALE";
-    case ROWLOCK_CONFLICT:
-        return "ROWLOCK_CONFLICT";
-    case ROWLOCK_MISMATCH:
-        return "ROWLOCK_MISMATCH";
-    case ROWLOCK_DEADLOCK:
-        return "ROWLOCK_DEADLOCK";
-    case ROWLOCK_PENDING:
-        return "ROWLOCK_PENDING";
-    case ROWLOCK_GONE:
-        return "ROWLOCK_GONE";
-    case ROWLOCK_EXISTS:
-        return "ROWLOCK_EXISTS";
-    case ROWLOCK_UNDONE:
-        return "ROWLOCK_UNDONE";
-    case ROWLOCK_DONE:
-        return "ROWLOCK_DONE";
-    case ROWLOCK_VIOLATION:
-        return "ROWLOCK_VIOLATION";
-    case ROWLOCK_EUNCERTAIN:
-        return "ROWLOCK_EUNCERTAIN";
-    case ROWLOCK_ECONN:
-        return "ROWLOCK_ECONN";
-    case ROWLOCK_ESCHEMA:
-        return "ROWLOCK_ESCHEMA";
-    case ROWLOCK_EINVAL:
-        return "ROWLOCK_EINVAL";
-    case ROWLOCK_ENOMEM:
-        return "ROWLOCK_ENOMEM";
-    case ROWLOCK_EREADONLY:
-        return "ROWLOCK_EREADONLY";
-    case ROWLOCK_EDENIED:
-        return "ROWLOCK_EDENIED";
-    case ROWLOCK_EMISUSE:
-        return "ROWLOCK_EMISUSE";
-    case ROWLOCK_EUNSUPPORTED:
-        return "ROWLOCK_EUNSUPPORTED";
-    case ROWLOCK_ESERVER:
-        return "ROWLOCK_ESERVER";
-    default:
-        return "unknown result";
-    }
+    enum { LEAST = ROWLOCK_ESERVER, MOST = ROWLOCK_DONE };
+#define NAME(result) [ROWLOCK_##result - LEAST] = "ROWLOCK_" #result
+    static const char *const names[MOST - LEAST + 1] = {
+        NAME(OK),           NAME(BUSY),      NAME(TIMEOUT),    NAME(LOST),     NAME(LAPSED),
+        NAME(NONE),         NAME(CANCELLED), NAME(STALE),      NAME(CONFLICT), NAME(MISMATCH),
+        NAME(DEADLOCK),     NAME(PENDING),   NAME(GONE),       NAME(EXISTS),   NAME(UNDONE),
+        NAME(DONE),         NAME(VIOLATION), NAME(EUNCERTAIN), NAME(ECONN),    NAME(ESCHEMA),
+        NAME(EINVAL),       NAME(ENOMEM),    NAME(EREADONLY),  NAME(EDENIED),  NAME(EMISUSE),
+        NAME(EUNSUPPORTED), NAME(ESERVER),
+    };
+#undef NAME
+    const char *name = result >= LEAST && result <= MOST ? names[result - LEAST] : NULL;
+    return name ? name : "unknown result";
 }
 
 const char *rowlock_version(void)

@@ -22,9 +22,7 @@ void rlk_use_in_thread(const struct rlk_driver *backend, bool begins)
 
 int rlk_enter(rowlock_db *db, const char *verb, const char *name)
 {
-    if (!db || db->tag != RLK_DB_TAG)
-        return ROWLOCK_EMISUSE;
-    if (!rlk_is_ours(db))
+    if (!db || db->tag != RLK_DB_TAG || !rlk_is_ours(db))
         return ROWLOCK_EMISUSE;
     rlk_action(db, verb, name);
     return ROWLOCK_OK;
@@ -56,24 +54,18 @@ int rlk_end_call(rowlock_db *db, int result)
 /* For results that rlk_end_call() has set. A busy try is fast, so it formats no text. */
 static const char *text_of(int result)
 {
-    switch (result) {
-    case ROWLOCK_OK:
-        return "";
-    case ROWLOCK_BUSY:
-        return "another owner holds the lock, or is ahead in the queue: try again, or wait";
-    case ROWLOCK_TIMEOUT:
-        return "another owner still held the lock at the end of the wait: try again";
-    case ROWLOCK_LAPSED:
-        return "the lease had run out, and nothing protected the work for a while";
-    case ROWLOCK_CANCELLED:
-        return "rowlock_cancel() or a callback ended it";
-    case ROWLOCK_NONE:
-        return "there is no such thing in the tables";
-    case ROWLOCK_DONE:
-        return "it was done before: rowlock_once_result() has the result";
-    default:
-        return "a callback returned this";
-    }
+    static const char *const texts[] = {
+        [ROWLOCK_OK] = "",
+        [ROWLOCK_BUSY] =
+            "another owner holds the lock, or is ahead in the queue: try again, or wait",
+        [ROWLOCK_TIMEOUT] = "another owner still held the lock at the end of the wait: try again",
+        [ROWLOCK_LAPSED] = "the lease had run out, and nothing protected the work for a while",
+        [ROWLOCK_CANCELLED] = "rowlock_cancel() or a callback ended it",
+        [ROWLOCK_NONE] = "there is no such thing in the tables",
+        [ROWLOCK_DONE] = "it was done before: rowlock_once_result() has the result",
+    };
+    bool known = result >= 0 && (size_t)result < sizeof texts / sizeof *texts && texts[result];
+    return known ? texts[result] : "a callback returned this";
 }
 
 #define NO_HANDLE(...)                                                                         \

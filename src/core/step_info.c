@@ -24,20 +24,9 @@ size_t rlk_count_values(enum rlk_step step)
 
 enum rlk_step rlk_many_of(enum rlk_step step)
 {
-    switch (step) {
-    case RLK_STEP_STILL_HELD:
-        return RLK_STEP_STILL_HELD_MANY;
-    case RLK_STEP_ACQUIRE_USUAL:
-        return RLK_STEP_ACQUIRE_USUAL_MANY;
-    case RLK_STEP_ACQUIRE:
-        return RLK_STEP_ACQUIRE_MANY;
-    case RLK_STEP_RENEW:
-        return RLK_STEP_RENEW_MANY;
-    case RLK_STEP_RELEASE:
-        return RLK_STEP_RELEASE_MANY;
-    case RLK_STEP_ENQUEUE:
-        return RLK_STEP_ENQUEUE_MANY;
-    default:
-        return RLK_STEP_NONE;
-    }
+#define MANY(id) [RLK_STEP_##id] = RLK_STEP_##id##_MANY
+    static const enum rlk_step many[RLK_STEP_COUNT] = {MANY(STILL_HELD), MANY(ACQUIRE_USUAL),
+                                                       MANY(ACQUIRE),    MANY(RENEW),
+                                                       MANY(RELEASE),    MANY(ENQUEUE)};
+    return many[step];
 }

@@ -150,18 +150,16 @@ static int look_after_row(struct batch *b, rowlock_change *change, bool uncertai
 
 static struct rlk_shape shape_of(const struct batch *b, bool many)
 {
-    static const enum rlk_step one_step[] = {
-        [RLK_UPDATE] = RLK_STEP_ROW_UPDATE, [RLK_TOUCH] = RLK_STEP_ROW_UPDATE,
-        [RLK_EXPECT] = RLK_STEP_ROW_READ,   [RLK_INSERT] = RLK_STEP_ROW_INSERT,
-        [RLK_REMOVE] = RLK_STEP_ROW_REMOVE,
-    };
-    static const enum rlk_step steps[] = {
-        [RLK_UPDATE] = RLK_STEP_ROWS_UPDATE, [RLK_TOUCH] = RLK_STEP_ROWS_UPDATE,
-        [RLK_EXPECT] = RLK_STEP_ROWS_FIND,   [RLK_INSERT] = RLK_STEP_ROWS_INSERT,
-        [RLK_REMOVE] = RLK_STEP_ROWS_REMOVE,
+    /* One row, many rows. */
+    static const enum rlk_step steps[][2] = {
+        [RLK_UPDATE] = {RLK_STEP_ROW_UPDATE, RLK_STEP_ROWS_UPDATE},
+        [RLK_TOUCH] = {RLK_STEP_ROW_UPDATE, RLK_STEP_ROWS_UPDATE},
+        [RLK_EXPECT] = {RLK_STEP_ROW_READ, RLK_STEP_ROWS_FIND},
+        [RLK_INSERT] = {RLK_STEP_ROW_INSERT, RLK_STEP_ROWS_INSERT},
+        [RLK_REMOVE] = {RLK_STEP_ROW_REMOVE, RLK_STEP_ROWS_REMOVE},
     };
     return (struct rlk_shape){
-        .step = many ? steps[b->op] : one_step[b->op], .sets = gives_values(b), .kinds = b->kinds};
+        .step = steps[b->op][many], .sets = gives_values(b), .kinds = b->kinds};
 }
 
 /* Another transaction may insert the same key while ours looks for it. Our insert then fails as a

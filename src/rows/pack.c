@@ -30,26 +30,19 @@ static bool is_text(rowlock_kind kind)
 
 static bool takes(const struct rlk_column *column, rowlock_kind kind)
 {
-    switch (column->kind) {
-    case ROWLOCK_INT:
-        if (kind == ROWLOCK_DECIMAL)
-            return column->is_wide;
-        return kind == ROWLOCK_INT || kind == ROWLOCK_BOOL;
-    case ROWLOCK_BOOL:
-        return kind == ROWLOCK_INT || kind == ROWLOCK_BOOL;
-    case ROWLOCK_REAL:
-        return kind == ROWLOCK_REAL || kind == ROWLOCK_INT || kind == ROWLOCK_DECIMAL;
-    case ROWLOCK_DECIMAL:
-        return kind == ROWLOCK_DECIMAL || kind == ROWLOCK_INT;
-    case ROWLOCK_TEXT:
-        return is_text(kind);
-    case ROWLOCK_TIME:
-        return kind == ROWLOCK_TIME || kind == ROWLOCK_TEXT;
-    case ROWLOCK_BYTES:
-        return kind == ROWLOCK_BYTES;
-    default:
-        return true;
-    }
+    enum { INT = 1 << ROWLOCK_INT, REAL = 1 << ROWLOCK_REAL, DECIMAL = 1 << ROWLOCK_DECIMAL };
+    enum { TEXT = 1 << ROWLOCK_TEXT, BOOL = 1 << ROWLOCK_BOOL, TIME = 1 << ROWLOCK_TIME };
+    static const int taken[RLK_KINDS] = {
+        [ROWLOCK_NULL] = -1,
+        [ROWLOCK_INT] = INT | BOOL,
+        [ROWLOCK_BOOL] = INT | BOOL,
+        [ROWLOCK_REAL] = REAL | INT | DECIMAL,
+        [ROWLOCK_DECIMAL] = DECIMAL | INT,
+        [ROWLOCK_TEXT] = TEXT | DECIMAL | TIME,
+        [ROWLOCK_TIME] = TIME | TEXT,
+        [ROWLOCK_BYTES] = 1 << ROWLOCK_BYTES,
+    };
+    return taken[column->kind] & 1 << kind || (column->is_wide && kind == ROWLOCK_DECIMAL);
 }
 
 /* Numbers that are no digits, as PostgreSQL spells them. */

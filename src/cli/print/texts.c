@@ -241,35 +241,29 @@ bool talkative(void)
 
 int status_of(int result)
 {
-    switch (result) {
-    case ROWLOCK_OK:
-        return EXIT_FINE;
-    case ROWLOCK_NONE:
-        return EXIT_NOTHING;
-    case ROWLOCK_BUSY:
-    case ROWLOCK_TIMEOUT:
-    case ROWLOCK_CONFLICT:
-    case ROWLOCK_MISMATCH:
-    case ROWLOCK_DEADLOCK:
-        return EXIT_NOT_ACQUIRED;
-    case ROWLOCK_LOST:
-    case ROWLOCK_LAPSED:
-    case ROWLOCK_STALE:
-        return EXIT_LOST;
-    case ROWLOCK_EUNCERTAIN:
-    case ROWLOCK_ECONN:
-        return EXIT_UNREACHABLE;
-    case ROWLOCK_EINVAL:
-        return EXIT_USAGE;
-    case ROWLOCK_EDENIED:
-        return EXIT_DENIED;
-    case ROWLOCK_ESCHEMA:
-    case ROWLOCK_EREADONLY:
-    case ROWLOCK_EUNSUPPORTED:
-        return EXIT_UNFIT;
-    default:
-        return EXIT_INTERNAL;
-    }
+    enum { LEAST = ROWLOCK_ESERVER, MOST = ROWLOCK_DONE };
+#define OF(result, status) [ROWLOCK_##result - LEAST] = EXIT_##status
+    static const unsigned char statuses[MOST - LEAST + 1] = {
+        OF(NONE, NOTHING),
+        OF(BUSY, NOT_ACQUIRED),
+        OF(TIMEOUT, NOT_ACQUIRED),
+        OF(CONFLICT, NOT_ACQUIRED),
+        OF(MISMATCH, NOT_ACQUIRED),
+        OF(DEADLOCK, NOT_ACQUIRED),
+        OF(LOST, LOST),
+        OF(LAPSED, LOST),
+        OF(STALE, LOST),
+        OF(EUNCERTAIN, UNREACHABLE),
+        OF(ECONN, UNREACHABLE),
+        OF(EINVAL, USAGE),
+        OF(EDENIED, DENIED),
+        OF(ESCHEMA, UNFIT),
+        OF(EREADONLY, UNFIT),
+        OF(EUNSUPPORTED, UNFIT),
+    };
+#undef OF
+    int status = result >= LEAST && result <= MOST ? statuses[result - LEAST] : 0;
+    return status || result == ROWLOCK_OK ? status : EXIT_INTERNAL;
 }
 
 int status_of_error(int result, const rowlock_error *error)
