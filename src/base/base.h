@@ -9,12 +9,24 @@
 #include <stdint.h>
 #include <time.h>
 
+static inline int64_t rlk_least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+static inline int64_t rlk_between(int64_t low, int64_t value, int64_t high)
+{
+    return value < low ? low : rlk_least(value, high);
+}
+
 /* Most bytes of a name, owner, host, program or note. */
 #define RLK_TEXT_MAX 255
 
 /* The library allocates here alone, so that tests can make it fail. The memory is zeroed. */
 void *rlk_alloc(size_t size);
 void rlk_free(void *memory);
+/* A larger block that begins with the used bytes of the old one, which it frees. NULL: out of
+ * memory, and the old one stays. */
+void *rlk_grow(void *old, size_t used, size_t size);
 char *rlk_strdup(const char *text);
 struct rlk_memory {
     /* Returns zeroed memory. */

@@ -13,13 +13,10 @@ static bool make_room(struct rlk_buffer *b, size_t more)
     size_t room = b->room ? 2 * b->room : 256;
     while (room < need)
         room *= 2;
-    char *text = rlk_alloc(room);
+    char *text = rlk_grow(b->text, b->length, room);
     b->no_memory = !text;
     if (!text)
         return false;
-    if (b->length > 0)
-        memcpy(text, b->text, b->length);
-    rlk_free(b->text);
     b->text = text;
     b->room = room;
     return true;

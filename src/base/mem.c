@@ -24,6 +24,16 @@ void rlk_free(void *memory)
         rlk_memory.free(memory);
 }
 
+void *rlk_grow(void *old, size_t used, size_t size)
+{
+    void *larger = rlk_alloc(size);
+    if (larger && used > 0)
+        memcpy(larger, old, used);
+    if (larger)
+        rlk_free(old);
+    return larger;
+}
+
 char *rlk_strdup(const char *text)
 {
     size_t size = strlen(text) + 1;

@@ -94,12 +94,11 @@ int rlk_take_db_options(rowlock_error *error, rowlock_db_options *out,
     int result = take_struct(error, out, sizeof *out, theirs);
     if (result != ROWLOCK_OK)
         return result;
-    if (out->connect_timeout_ms == 0)
-        out->connect_timeout_ms = DEFAULT_CONNECT_MS;
-    if (out->statement_timeout_ms == 0)
-        out->statement_timeout_ms = DEFAULT_STATEMENT_MS;
-    if (out->reconnect_ms == 0)
-        out->reconnect_ms = DEFAULT_RECONNECT_MS;
+    out->connect_timeout_ms =
+        out->connect_timeout_ms ? out->connect_timeout_ms : DEFAULT_CONNECT_MS;
+    out->statement_timeout_ms =
+        out->statement_timeout_ms ? out->statement_timeout_ms : DEFAULT_STATEMENT_MS;
+    out->reconnect_ms = out->reconnect_ms ? out->reconnect_ms : DEFAULT_RECONNECT_MS;
     if ((result =
              within(error, "connect_timeout_ms", out->connect_timeout_ms, 1, MAX_TIMEOUT_MS)) ||
         (result =
@@ -118,10 +117,8 @@ int rlk_take_pool_options(rowlock_error *error, rowlock_pool_options *out,
     int result = take_struct(error, out, sizeof *out, theirs);
     if (result != ROWLOCK_OK)
         return result;
-    if (out->connections == 0)
-        out->connections = DEFAULT_CONNECTIONS;
-    if (out->batch == 0)
-        out->batch = DEFAULT_STEPS;
+    out->connections = out->connections ? out->connections : DEFAULT_CONNECTIONS;
+    out->batch = out->batch ? out->batch : DEFAULT_STEPS;
     if ((result = within(error, "connections", out->connections, 1, MAX_CONNECTIONS)) ||
         (result = within(error, "batch", out->batch, 1, MAX_STEPS)))
         return result;
@@ -136,19 +133,13 @@ int rlk_take_pool_options(rowlock_error *error, rowlock_pool_options *out,
 
 static int64_t default_margin_ms(int64_t ttl_ms)
 {
-    int64_t margin_ms = ttl_ms / 20;
-    return margin_ms < LEAST_MARGIN_MS  ? LEAST_MARGIN_MS
-           : margin_ms > MOST_MARGIN_MS ? MOST_MARGIN_MS
-                                        : margin_ms;
+    return rlk_between(LEAST_MARGIN_MS, ttl_ms / 20, MOST_MARGIN_MS);
 }
 
 /* A dead waiter delays the others at most half as long as a dead holder. */
 static int64_t default_ticket_ms(int64_t ttl_ms)
 {
-    int64_t ticket_ms = ttl_ms / 2;
-    return ticket_ms < LEAST_TICKET_MS  ? LEAST_TICKET_MS
-           : ticket_ms > MOST_TICKET_MS ? MOST_TICKET_MS
-                                        : ticket_ms;
+    return rlk_between(LEAST_TICKET_MS, ttl_ms / 2, MOST_TICKET_MS);
 }
 
 static int check_keeping(rowlock_error *error, const rowlock_acquire_options *o)
@@ -175,14 +166,11 @@ int rlk_take_acquire_options(rowlock_error *error, rowlock_acquire_options *out,
     int result = take_struct(error, out, sizeof *out, theirs);
     if (result != ROWLOCK_OK)
         return result;
-    if (out->ttl_ms == 0)
-        out->ttl_ms = DEFAULT_TTL_MS;
+    out->ttl_ms = out->ttl_ms ? out->ttl_ms : DEFAULT_TTL_MS;
     if (!out->note)
         out->note = "";
-    if (out->margin_ms == 0)
-        out->margin_ms = default_margin_ms(out->ttl_ms);
-    if (out->ticket_ms == 0)
-        out->ticket_ms = default_ticket_ms(out->ttl_ms);
+    out->margin_ms = out->margin_ms ? out->margin_ms : default_margin_ms(out->ttl_ms);
+    out->ticket_ms = out->ticket_ms ? out->ticket_ms : default_ticket_ms(out->ttl_ms);
     if ((result = rlk_check_ttl(error, out->ttl_ms)) || (result = check_keeping(error, out)) ||
         (result = within(error, "wait_ms", out->wait_ms, ROWLOCK_FOREVER, MAX_DAYS * MS_PER_DAY)) ||
         (result = rlk_check_permits(error, out->permits)) ||
@@ -208,10 +196,8 @@ int rlk_take_sweep_options(rowlock_error *error, rowlock_sweep_options *out,
     int result = take_struct(error, out, sizeof *out, theirs);
     if (result != ROWLOCK_OK)
         return result;
-    if (out->batch == 0)
-        out->batch = DEFAULT_BATCH;
-    if (out->idle_ms == 0)
-        out->idle_ms = DEFAULT_IDLE_DAYS * MS_PER_DAY;
+    out->batch = out->batch ? out->batch : DEFAULT_BATCH;
+    out->idle_ms = out->idle_ms ? out->idle_ms : DEFAULT_IDLE_DAYS * MS_PER_DAY;
     if ((result = within(error, "batch", out->batch, 1, MAX_BATCH)) ||
         (result =
              within(error, "older_than_ms", out->older_than_ms, 0, MAX_SWEEP_DAYS * MS_PER_DAY)) ||

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * How long pauses are, with jitter. The random numbers come from a state that the caller has, so
  * the same state gives the same pauses. */
+#include "base/base.h"
 #include "base/wait.h"
 
 enum {
@@ -26,10 +27,8 @@ int64_t rlk_jitter(struct rlk_waiting *w, int64_t bound)
 int64_t rlk_pause_retry(struct rlk_waiting *w, int *tries)
 {
     int64_t range = (int64_t)FIRST_RETRY_US << (*tries < 20 ? *tries : 20);
-    if (range > LONGEST_RETRY_US)
-        range = LONGEST_RETRY_US;
     (*tries)++;
-    return 1 + rlk_jitter(w, range);
+    return 1 + rlk_jitter(w, rlk_least(range, LONGEST_RETRY_US));
 }
 
 int64_t rlk_pause_away(struct rlk_waiting *w)

@@ -139,7 +139,7 @@ bool rlk_wait_turn(struct rlk_turn *turn, int64_t until_us)
         int64_t left_us = until_us - rlk_now_us();
         if (left_us <= 0)
             return sem_trywait(&turn->posted) == 0;
-        if (clock_wait(&turn->posted, left_us < LONGEST_POLL_US ? left_us : LONGEST_POLL_US))
+        if (clock_wait(&turn->posted, rlk_least(left_us, LONGEST_POLL_US)))
             return true;
     }
 }

@@ -8,13 +8,10 @@
 static bool grow(struct rlk_items *page)
 {
     size_t room = page->room ? 2 * page->room : 8;
-    char *items = rlk_alloc(room * page->size);
+    char *items = rlk_grow(page->items, page->count * page->size, room * page->size);
     page->no_memory = !items;
     if (!items)
         return false;
-    if (page->count > 0)
-        memcpy(items, page->items, page->count * page->size);
-    rlk_free(page->items);
     page->items = items;
     page->room = room;
     return true;

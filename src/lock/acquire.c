@@ -271,14 +271,9 @@ int rlk_acquire(rowlock_lock *lock, const rowlock_acquire_options *options)
 
 int rowlock_acquire(rowlock_lock *lock, const rowlock_acquire_options *options)
 {
-    if (!lock || lock->tag != RLK_LOCK_TAG)
-        return ROWLOCK_EMISUSE;
-    int result = rlk_enter(lock->db, "acquire lock", lock->name);
     rowlock_acquire_options o;
-    if (result != ROWLOCK_OK ||
-        (result = rlk_take_acquire_options(&lock->db->error, &o, options)) != ROWLOCK_OK)
-        return result;
-    return rlk_acquire(lock, &o);
+    int result = rlk_enter_acquire(lock, "acquire lock", options, &o);
+    return result == ROWLOCK_OK ? rlk_acquire(lock, &o) : result;
 }
 
 /* ---- several locks */

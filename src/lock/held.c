@@ -17,13 +17,6 @@
  * soon, so this is short. */
 enum { CLOSE_US = 500000 };
 
-static int enter(const rowlock_lock *lock, const char *verb)
-{
-    if (!lock || lock->tag != RLK_LOCK_TAG)
-        return ROWLOCK_EMISUSE;
-    return rlk_enter(lock->db, verb, lock->name);
-}
-
 void rlk_hold_nothing(rowlock_lock *lock)
 {
     rlk_entry_stop(lock);
@@ -155,7 +148,7 @@ static int64_t lease_ttl(const rowlock_lock *lock)
 
 int rowlock_renew(rowlock_lock *lock, int64_t ttl_ms)
 {
-    int result = enter(lock, "renew lock");
+    int result = rlk_enter_lock(lock, "renew lock");
     if (result != ROWLOCK_OK || (result = rlk_need_grant(lock, lock->db)) != ROWLOCK_OK ||
         (ttl_ms != 0 && (result = rlk_check_ttl(&lock->db->error, ttl_ms)) != ROWLOCK_OK))
         return result;
@@ -164,7 +157,7 @@ int rowlock_renew(rowlock_lock *lock, int64_t ttl_ms)
 
 int rowlock_verify(rowlock_lock *lock)
 {
-    int result = enter(lock, "verify lock");
+    int result = rlk_enter_lock(lock, "verify lock");
     if (result != ROWLOCK_OK || (result = rlk_need_grant(lock, lock->db)) != ROWLOCK_OK)
         return result;
     struct rlk_held held = rlk_held_of(lock);
@@ -200,7 +193,7 @@ static int set_note(rowlock_lock *lock, const char *text)
 
 int rowlock_note(rowlock_lock *lock, const char *note)
 {
-    int result = enter(lock, "set the note of lock");
+    int result = rlk_enter_lock(lock, "set the note of lock");
     if (result != ROWLOCK_OK || (result = rlk_need_grant(lock, lock->db)) != ROWLOCK_OK)
         return result;
     const char *text = note ? note : "";
@@ -293,7 +286,7 @@ void rlk_release_quietly(rowlock_lock *lock)
 
 int rowlock_release(rowlock_lock *lock)
 {
-    int result = enter(lock, "release lock");
+    int result = rlk_enter_lock(lock, "release lock");
     if (result != ROWLOCK_OK)
         return result;
     if (lock->state == RLK_HOLDING && lock->depth > 1) {

@@ -86,16 +86,14 @@ static bool is_gone(rowlock_keeper *k, const struct rlk_held *held, int64_t not_
 static void limit_statements(rowlock_keeper *k, int64_t shortest_us)
 {
     rowlock_db *db = k->db;
-    int64_t third_us = shortest_us / 3;
-    int64_t limit_us = third_us < LEAST_LIMIT_US ? LEAST_LIMIT_US : third_us;
-    if (limit_us > k->most_us)
-        limit_us = k->most_us;
+    int64_t least_us = rlk_least(LEAST_LIMIT_US, k->most_us);
+    int64_t limit_us = rlk_between(least_us, shortest_us / 3, k->most_us);
     bool other = limit_us < db->statement_us || limit_us >= 2 * db->statement_us;
     if (other && db->driver->overruns && !db->port)
         rlk_lose(db);
     db->statement_us = limit_us;
     db->target.timeout_ms = limit_us / 1000;
-    db->target.connect_ms = k->connect_ms < limit_us / 1000 ? k->connect_ms : limit_us / 1000;
+    db->target.connect_ms = rlk_least(k->connect_ms, limit_us / 1000);
 }
 
 static void end_one(rowlock_keeper *k, size_t i, enum rlk_fate fate,
@@ -326,12 +324,6 @@ uint64_t rlk_entry_renewing(rowlock_lock *lock, int64_t ttl_us)
     return serial;
 }
 
-static void shorten(struct rlk_term *term, int64_t until_us)
-{
-    if (until_us < term->deadline_us)
-        term->deadline_us = until_us;
-}
-
 /* Call it with the mutex locked. If the keeper's renewal and the holder's crossed, we do not know
  * which one the database did last. So the shorter one counts. */
 void rlk_entry_renewed(rowlock_lock *lock, uint64_t serial, struct rlk_term *term)
@@ -343,7 +335,7 @@ void rlk_entry_renewed(rowlock_lock *lock, uint64_t serial, struct rlk_term *ter
     if (!entry || entry->keeper->closed)
         return;
     if (entry->under_way || entry->serial != serial)
-        shorten(term, entry->sent_us + entry->sent_ttl_us);
+        term->deadline_us = rlk_least(term->deadline_us, entry->sent_us + entry->sent_ttl_us);
     lock->deadline.deadline_us = term->deadline_us;
     lock->deadline.ttl_us = term->ttl_us;
     activate(lock);

@@ -12,11 +12,6 @@
 /* A statement of a keeper, and connecting, last no longer. */
 enum { MOST_MS = 5000 };
 
-static int64_t shorter(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Opens a handle for the same database. */
 static int open_own(rowlock_db *db, int64_t connect_ms, int64_t limit_ms, rowlock_db **out)
 {
@@ -39,14 +34,14 @@ static int open_own(rowlock_db *db, int64_t connect_ms, int64_t limit_ms, rowloc
 
 static int open_keeper(rowlock_db *db, int64_t limit_ms, rowlock_keeper **out)
 {
-    int64_t most_ms = shorter(db->target.timeout_ms, MOST_MS);
-    int64_t connect_ms = shorter(db->target.connect_ms, MOST_MS);
+    int64_t most_ms = rlk_least(db->target.timeout_ms, MOST_MS);
+    int64_t connect_ms = rlk_least(db->target.connect_ms, MOST_MS);
     rowlock_db *own = NULL;
     if (!db->doors)
         return rlk_fail(db, ROWLOCK_EUNSUPPORTED,
                         "an adopted connection cannot be opened a second time: open a keeper for a "
                         "rowlock_db with its URL, and name that in options.keeper");
-    int result = open_own(db, connect_ms, shorter(limit_ms, most_ms), &own);
+    int result = open_own(db, connect_ms, rlk_least(limit_ms, most_ms), &own);
     if (result != ROWLOCK_OK)
         return result;
     rlk_action(own, "open keeper", NULL);

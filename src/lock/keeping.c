@@ -4,11 +4,6 @@
 
 enum { SHORTEST_RETRY_US = 20000, LONGEST_RETRY_US = 1000000 };
 
-static int64_t earlier(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Somewhat before a third of the lease. Jitter spreads keepers that began at the same moment. */
 static int64_t next_due(const struct rlk_deadline *deadline, struct rlk_waiting *chance)
 {
@@ -21,10 +16,7 @@ static int64_t next_due(const struct rlk_deadline *deadline, struct rlk_waiting 
 static int64_t retry_due(const struct rlk_deadline *deadline, int64_t now_us,
                          struct rlk_waiting *chance)
 {
-    int64_t pause = deadline->ttl_us / 20;
-    pause = pause < SHORTEST_RETRY_US  ? SHORTEST_RETRY_US
-            : pause > LONGEST_RETRY_US ? LONGEST_RETRY_US
-                                       : pause;
+    int64_t pause = rlk_between(SHORTEST_RETRY_US, deadline->ttl_us / 20, LONGEST_RETRY_US);
     return now_us + pause / 2 + rlk_jitter(chance, pause / 2);
 }
 
@@ -61,12 +53,12 @@ static bool look(struct rlk_keeping *k, struct rlk_entry *p, int64_t now_us,
     deadline->failing = p->failed || !allowed;
     rowlock_state state = rlk_deadline_state(deadline, now_us, &next_us);
     deadline->over = state == ROWLOCK_STATE_LOST;
-    k->until_us = earlier(k->until_us, next_us);
+    k->until_us = rlk_least(k->until_us, next_us);
     if (allowed && !deadline->over)
-        k->until_us = earlier(k->until_us, earlier(p->due_us, allowed_until(p)));
+        k->until_us = rlk_least(k->until_us, rlk_least(p->due_us, allowed_until(p)));
     /* rowlock_progress() does not wake the thread. */
     else if (p->options.progress_ms > 0 && !deadline->over)
-        k->until_us = earlier(k->until_us, retry_due(deadline, now_us, chance));
+        k->until_us = rlk_least(k->until_us, retry_due(deadline, now_us, chance));
     bool changed = state != p->reported;
     p->reported = state;
     return changed;
@@ -91,8 +83,8 @@ static void prepare_batch(struct rlk_keeping *k, int64_t now_us)
     for (struct rlk_entry *p = k->entries; p; p = p->next) {
         if (!has_lease(p))
             continue;
-        k->not_after_us = earlier(k->not_after_us, rlk_deadline_lost_us(&p->lock->deadline));
-        k->shortest_us = earlier(k->shortest_us, p->lock->deadline.ttl_us);
+        k->not_after_us = rlk_least(k->not_after_us, rlk_deadline_lost_us(&p->lock->deadline));
+        k->shortest_us = rlk_least(k->shortest_us, p->lock->deadline.ttl_us);
     }
     for (size_t i = 0; i < k->count; i++) {
         struct rlk_entry *p = k->batch[i];
@@ -173,5 +165,5 @@ int64_t rlk_keeping_begin(struct rlk_entry *entry, int64_t now_us, struct rlk_wa
     entry->reported = ROWLOCK_STATE_HELD;
     lock->progress_us = now_us;
     entry->due_us = next_due(&lock->deadline, chance);
-    return earlier(entry->due_us, allowed_until(entry));
+    return rlk_least(entry->due_us, allowed_until(entry));
 }

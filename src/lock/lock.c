@@ -89,6 +89,22 @@ int rowlock_lock_attach(rowlock_db *db, const char *name, const char *owner, int
     return ROWLOCK_OK;
 }
 
+/* ---- calls */
+
+int rlk_enter_lock(const rowlock_lock *lock, const char *verb)
+{
+    if (!lock || lock->tag != RLK_LOCK_TAG)
+        return ROWLOCK_EMISUSE;
+    return rlk_enter(lock->db, verb, lock->name);
+}
+
+int rlk_enter_acquire(const rowlock_lock *lock, const char *verb,
+                      const rowlock_acquire_options *theirs, rowlock_acquire_options *out)
+{
+    int result = rlk_enter_lock(lock, verb);
+    return result == ROWLOCK_OK ? rlk_take_acquire_options(&lock->db->error, out, theirs) : result;
+}
+
 /* ---- what it tells without a round trip */
 
 /* While an acquire runs in a thread, other locks of the same rowlock_db may still be asked. */

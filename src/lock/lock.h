@@ -62,6 +62,10 @@ struct rowlock_lock {
 };
 
 /* lock.c */
+/* A call about the lock begins: see rlk_enter(). The second takes the caller's options too. */
+int rlk_enter_lock(const rowlock_lock *lock, const char *verb);
+int rlk_enter_acquire(const rowlock_lock *lock, const char *verb,
+                      const rowlock_acquire_options *theirs, rowlock_acquire_options *out);
 /* May this thread read the handle? */
 bool rlk_knows(const rowlock_lock *lock);
 bool rlk_holds(const rowlock_lock *lock);

@@ -70,29 +70,19 @@ static int64_t common_moment(int64_t at_us, int64_t step_us)
 
 /* ---- when to look again */
 
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t between(int64_t low, int64_t value, int64_t high)
-{
-    return value < low ? low : least(value, high);
-}
-
 /* Without wake-ups the first in the queue polls every wait/20 (5 to 250 ms). Others poll when half
  * the queue ahead should be gone. While the queue does not move, waiters poll less and less often,
  * those at the end least often. In a pool only its first looks, like the first in the queue. */
 static int64_t pause_unwoken(const struct rlk_queueing *q, int64_t now_us)
 {
     int64_t stands_us = now_us - q->since_us;
-    int64_t pause_us = between(FASTEST_US, stands_us / PATIENCE, SLOWEST_US);
+    int64_t pause_us = rlk_between(FASTEST_US, stands_us / PATIENCE, SLOWEST_US);
     int64_t half_us = q->step_us * q->ahead / 2;
     if (q->ahead == 0 || lookers(q))
         return pause_us;
-    int64_t far_us = between(FAR_US, stands_us / 2, SAFETY_US * (1 + q->ahead / FAR));
-    int64_t most_us = least(pause_us * (1 + q->ahead), q->ahead > FAR ? far_us : SAFETY_US);
-    return between(FASTEST_US, half_us > stands_us ? half_us : stands_us, most_us);
+    int64_t far_us = rlk_between(FAR_US, stands_us / 2, SAFETY_US * (1 + q->ahead / FAR));
+    int64_t most_us = rlk_least(pause_us * (1 + q->ahead), q->ahead > FAR ? far_us : SAFETY_US);
+    return rlk_between(FASTEST_US, half_us > stands_us ? half_us : stands_us, most_us);
 }
 
 /* Adds or takes away up to a quarter, so that waiters that came together do not look together. In a
@@ -100,7 +90,7 @@ static int64_t pause_unwoken(const struct rlk_queueing *q, int64_t now_us)
 static int64_t moment_after(struct rlk_queueing *q, int64_t now_us, int64_t pause_us)
 {
     int64_t step_us =
-        pause_us < SLOWEST_US ? least(lookers(q) * LOOKER_US, SLOWEST_US) : SLOWEST_US;
+        pause_us < SLOWEST_US ? rlk_least(lookers(q) * LOOKER_US, SLOWEST_US) : SLOWEST_US;
     if (!lookers(q))
         return now_us + pause_us * 3 / 4 + rlk_jitter(&q->a->db->waiting, pause_us / 2);
     int64_t at_us = common_moment(now_us + pause_us, step_us);
@@ -119,7 +109,7 @@ static int64_t look_at(struct rlk_queueing *q, int64_t now_us)
     if (!settling)
         q->settling = 0;
     else if (q->settling < SETTLING_MAX)
-        return now_us + least(pause_us, rlk_pause_retry(&q->a->db->waiting, &q->settling));
+        return now_us + rlk_least(pause_us, rlk_pause_retry(&q->a->db->waiting, &q->settling));
     return moment_after(q, now_us, pause_us);
 }
 
@@ -129,9 +119,9 @@ static int64_t next_look(struct rlk_queueing *q, int64_t now_us)
     int64_t next_us = look_at(q, now_us);
     if (lock->holder_known && q->ahead == 0) {
         int64_t left_us = lock->holder.expires_us - lock->holder.now_us;
-        next_us = least(next_us, now_us + left_us + LEASE_END_SLACK_US);
+        next_us = rlk_least(next_us, now_us + left_us + LEASE_END_SLACK_US);
     }
-    return least(least(next_us, q->renew_us), q->a->until_us);
+    return rlk_least(rlk_least(next_us, q->renew_us), q->a->until_us);
 }
 
 /* ---- from one act to the next */
@@ -250,7 +240,7 @@ static enum rlk_act after_listening(struct rlk_queueing *q, enum rlk_wakeup wake
     /* The pause was computed for a waiter that gets wake-ups. */
     if (wakeup == RLK_NO_WAKEUPS && !q->unwakeable) {
         q->unwakeable = true;
-        q->wait_until_us = least(q->wait_until_us, look_at(q, now_us));
+        q->wait_until_us = rlk_least(q->wait_until_us, look_at(q, now_us));
     }
     return go(q, PAUSED, RLK_PAUSE);
 }

@@ -2,7 +2,6 @@
  * Acquiring without blocking the caller. A thread does what rowlock_acquire() does, and writes to a
  * pipe when it has ended. A handle whose driver does not block needs no thread: stepped.c. While it
  * runs, only the thread may use the rowlock_db: other calls are refused (rlk_is_ours). */
-#include "base/options.h"
 #include "lock/acquire.h"
 #include "core/port.h"
 
@@ -103,12 +102,9 @@ static int start(rowlock_lock *lock, const rowlock_acquire_options *options)
 
 int rowlock_acquire_start(rowlock_lock *lock, const rowlock_acquire_options *options)
 {
-    if (!lock || lock->tag != RLK_LOCK_TAG)
-        return ROWLOCK_EMISUSE;
-    int result = rlk_enter(lock->db, "start to acquire lock", lock->name);
     rowlock_acquire_options o;
-    if (result != ROWLOCK_OK ||
-        (result = rlk_take_acquire_options(&lock->db->error, &o, options)) != ROWLOCK_OK)
+    int result = rlk_enter_acquire(lock, "start to acquire lock", options, &o);
+    if (result != ROWLOCK_OK)
         return result;
     if (lock->db->started)
         return rlk_fail(lock->db, ROWLOCK_EMISUSE,
@@ -171,9 +167,7 @@ static int finish(struct rlk_started *s)
 
 static int refuse_step(const rowlock_lock *lock)
 {
-    if (!lock || lock->tag != RLK_LOCK_TAG)
-        return ROWLOCK_EMISUSE;
-    int result = rlk_enter(lock->db, "step to acquire lock", lock->name);
+    int result = rlk_enter_lock(lock, "step to acquire lock");
     return result == ROWLOCK_OK ? rlk_fail(lock->db, ROWLOCK_EMISUSE, "no acquire was started")
                                 : result;
 }

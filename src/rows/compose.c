@@ -24,14 +24,12 @@ static void add_param(struct composer *c, enum rlk_source source, size_t index)
 {
     if (c->count == c->room) {
         size_t room = c->room ? 2 * c->room : 16;
-        struct rlk_param *params = rlk_alloc(room * sizeof *params);
+        struct rlk_param *params =
+            rlk_grow(c->params, c->count * sizeof *params, room * sizeof *params);
         if (!params) {
             c->out.no_memory = true;
             return;
         }
-        if (c->count > 0)
-            memcpy(params, c->params, c->count * sizeof *params);
-        rlk_free(c->params);
         c->params = params;
         c->room = room;
     }
@@ -391,14 +389,9 @@ static void write_template(struct composer *c, const char *template)
 
 /* ---- texts */
 
-static uint64_t next_id(void)
-{
-    static _Atomic uint64_t last;
-    return ++last;
-}
-
 static bool end_text(struct composer *c, struct rlk_text *out)
 {
+    static _Atomic uint64_t last_id;
     if (c->out.no_memory) {
         rlk_buffer_clear(&c->out);
         rlk_free(c->params);
@@ -407,7 +400,7 @@ static bool end_text(struct composer *c, struct rlk_text *out)
     out->sql = c->out.text;
     out->params = c->params;
     out->count = c->count;
-    out->id = next_id();
+    out->id = ++last_id;
     return true;
 }
 

@@ -22,20 +22,15 @@ static bool make_room(struct rlk_page *page)
     if (page->rows < page->room)
         return true;
     size_t room = page->room ? 2 * page->room : 4;
-    rowlock_value *cells = rlk_alloc(room * page->width * sizeof *cells);
-    int64_t *versions = rlk_alloc(room * sizeof *versions);
-    if (!cells || !versions) {
-        rlk_free(cells);
-        rlk_free(versions);
+    size_t row = page->width * sizeof *page->cells;
+    rowlock_value *cells = rlk_grow(page->cells, page->rows * row, room * row);
+    if (!cells)
         return false;
-    }
-    if (page->rows > 0) {
-        memcpy(cells, page->cells, page->rows * page->width * sizeof *cells);
-        memcpy(versions, page->versions, page->rows * sizeof *versions);
-    }
-    rlk_free(page->cells);
-    rlk_free(page->versions);
     page->cells = cells;
+    int64_t *versions =
+        rlk_grow(page->versions, page->rows * sizeof *versions, room * sizeof *versions);
+    if (!versions)
+        return false;
     page->versions = versions;
     page->room = room;
     return true;

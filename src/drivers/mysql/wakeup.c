@@ -133,7 +133,7 @@ static void write_await(const struct conn *c, const char *seconds, char *out, si
 static bool write_seconds(const struct conn *c, int64_t wait_us, char *out, size_t cap)
 {
     static const int64_t longest_us = INT64_C(3600000000);
-    int64_t left_us = wait_us < longest_us ? wait_us : longest_us;
+    int64_t left_us = rlk_least(wait_us, longest_us);
     long long whole = (left_us + 500000) / 1000000;
     if (my_is_mariadb(c))
         snprintf(out, cap, "%lld.%06lld", (long long)(left_us / 1000000),
