@@ -35,5 +35,6 @@ int rlk_db_use_quorum(rowlock_db *db, const struct rlk_urls *urls,
 
 /* close.c */
 void rlk_db_free(rowlock_db *db);
+void rlk_db_free_all(rowlock_db **dbs, size_t count);
 
 #endif

@@ -45,6 +45,12 @@ void rlk_db_free(rowlock_db *db)
     rlk_free(db);
 }
 
+void rlk_db_free_all(rowlock_db **dbs, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        rlk_db_free(dbs[i]);
+}
+
 void rowlock_db_close(rowlock_db *db)
 {
     if (!db || db->tag != RLK_DB_TAG)

@@ -4,16 +4,6 @@
 
 #include <string.h>
 
-#if RLK_WITH_POSTGRES
-extern const struct rlk_driver rlk_driver_postgres;
-#endif
-#if RLK_WITH_MYSQL
-extern const struct rlk_driver rlk_driver_mysql;
-#endif
-#if RLK_WITH_SQLITE
-extern const struct rlk_driver rlk_driver_sqlite;
-#endif
-
 static const struct rlk_driver *const drivers[] = {
 #if RLK_WITH_POSTGRES
     &rlk_driver_postgres,

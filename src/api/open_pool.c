@@ -8,12 +8,6 @@
 
 #include <rowlock/pool.h>
 
-static void close_all(rowlock_db **dbs, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        rlk_db_free(dbs[i]);
-}
-
 /* The first connects now, so that a mistake in the URL is seen. It looks at the tables, since their
  * version decides which texts the pool has. If that fails, the first step of a handle tells why. */
 static int open_all(const char *url, const rowlock_db_options *options, rowlock_db **dbs,
@@ -61,6 +55,6 @@ int rowlock_pool_open(const char *url, const rowlock_pool_options *options, rowl
         rlk_error_copy(err, &dbs[0]->error);
     }
     if (result != ROWLOCK_OK)
-        close_all(dbs, count + 1);
+        rlk_db_free_all(dbs, count + 1);
     return result;
 }

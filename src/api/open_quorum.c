@@ -7,12 +7,6 @@
 
 #include <string.h>
 
-static void close_all(rowlock_db **dbs, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        rlk_db_free(dbs[i]);
-}
-
 /* None of them connects yet, since one may be away. The last one is for the queue. */
 static int open_members(rowlock_db *db, const struct rlk_urls *urls,
                         const rowlock_db_options *options, rowlock_db **dbs)
@@ -48,7 +42,7 @@ int rlk_db_use_quorum(rowlock_db *db, const struct rlk_urls *urls,
     if (result == ROWLOCK_OK && !(db->quorum = rlk_quorum_new(dbs, urls->count, rlk_db_free)))
         result = rlk_fail(db, ROWLOCK_ENOMEM, "out of memory, or no thread can be started");
     if (result != ROWLOCK_OK) {
-        close_all(dbs, RLK_MEMBERS_MOST + 1);
+        rlk_db_free_all(dbs, RLK_MEMBERS_MOST + 1);
         return result;
     }
     db->texts.shared = true;

@@ -474,6 +474,9 @@ struct rlk_driver {
     enum rlk_class (*frame)(void *conn, struct rlk_call *call, enum rlk_frame what);
 };
 
+/* Those that may be built in. Only api/drivers.c names them. */
+extern const struct rlk_driver rlk_driver_postgres, rlk_driver_mysql, rlk_driver_sqlite;
+
 /* ---- what a driver may call, beside base/ */
 
 /* Copies the database's error into the call. The text becomes one line: control characters become

@@ -162,12 +162,9 @@ static void client(char *out, size_t cap)
 #endif
 }
 
-static const char *const schemes[] = {"mysql", "mariadb", NULL};
-
-extern const struct rlk_driver rlk_driver_mysql;
 const struct rlk_driver rlk_driver_mysql = {
     .name = "mysql",
-    .schemes = schemes,
+    .schemes = (const char *const[]){"mysql", "mariadb", NULL},
     .conn_size = sizeof(struct conn),
     .quote = '`',
     .marker = '?',

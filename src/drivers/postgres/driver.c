@@ -40,12 +40,9 @@ static void client(char *out, size_t cap)
     snprintf(out, cap, "libpq %d.%d", version / 10000, version % 10000);
 }
 
-static const char *const schemes[] = {"postgresql", "postgres", NULL};
-
-extern const struct rlk_driver rlk_driver_postgres;
 const struct rlk_driver rlk_driver_postgres = {
     .name = "postgres",
-    .schemes = schemes,
+    .schemes = (const char *const[]){"postgresql", "postgres", NULL},
     .conn_size = sizeof(struct conn),
     .quote = '"',
     .marker = '$',

@@ -131,12 +131,9 @@ static void client(char *out, size_t cap)
     snprintf(out, cap, "SQLite %s", sqlite3_libversion());
 }
 
-static const char *const schemes[] = {"sqlite", NULL};
-
-extern const struct rlk_driver rlk_driver_sqlite;
 const struct rlk_driver rlk_driver_sqlite = {
     .name = "sqlite",
-    .schemes = schemes,
+    .schemes = (const char *const[]){"sqlite", NULL},
     .conn_size = sizeof(struct conn),
     .quote = '"',
     .marker = '?',
