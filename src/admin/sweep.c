@@ -261,41 +261,38 @@ static int sweep_locks(rowlock_db *db, struct sweeping *s)
     return result;
 }
 
-/* Forgets counters that were not used for so long. A dialect answers how many, or counts them. */
-static int fold_counters(rowlock_db *db, struct sweeping *s)
+/* Sends a step until it removes less than a batch. A dialect answers how many, or counts them. */
+static int sweep_rest(rowlock_db *db, struct sweeping *s, enum rlk_step step,
+                      const rowlock_value *values, size_t count, int64_t *removed)
 {
-    const rowlock_sweep_options *o = &s->options;
-    int64_t folded = 0;
+    int64_t some = 0;
     do {
-        struct rlk_ask ask = {
-            .fields = rlk_number_field, .out = &folded, .retryable_if_lost = true};
-        ASK(&ask, FOLD, rowlock_int(o->idle_ms * 1000), rowlock_int(o->batch),
-            rowlock_bool(o->dry_run != 0));
+        struct rlk_ask ask = {.fields = rlk_number_field, .out = &some, .retryable_if_lost = true};
+        rlk_fill(&ask, step, values, count);
         int result = rlk_ask(db, &ask);
         if (result != ROWLOCK_OK)
             return result;
-        folded = ask.rows > 0 ? folded : ask.changed;
-        s->report.counters += folded;
+        some = ask.rows > 0 ? some : ask.changed;
+        *removed += some;
         s->report.batches++;
-    } while (folded == o->batch && !o->dry_run && goes_on(s));
+    } while (some == s->options.batch && !s->options.dry_run && goes_on(s));
     return ROWLOCK_OK;
+}
+
+/* Forgets counters that were not used for so long. */
+static int fold_counters(rowlock_db *db, struct sweeping *s)
+{
+    const rowlock_sweep_options *o = &s->options;
+    const rowlock_value values[] = {rowlock_int(o->idle_ms * 1000), rowlock_int(o->batch),
+                                    rowlock_bool(o->dry_run != 0)};
+    return sweep_rest(db, s, RLK_STEP_FOLD, values, 3, &s->report.counters);
 }
 
 /* It skips expired tickets that others have locked. */
 static int sweep_waiters(rowlock_db *db, struct sweeping *s)
 {
-    int64_t removed = 0;
-    do {
-        struct rlk_ask ask = {.retryable_if_lost = true};
-        ASK(&ask, SWEEP_WAITERS, rowlock_int(s->options.batch));
-        int result = rlk_ask(db, &ask);
-        if (result != ROWLOCK_OK)
-            return result;
-        removed = ask.changed;
-        s->report.waiters += removed;
-        s->report.batches++;
-    } while (removed == s->options.batch && goes_on(s));
-    return ROWLOCK_OK;
+    const rowlock_value batch = rowlock_int(s->options.batch);
+    return sweep_rest(db, s, RLK_STEP_SWEEP_WAITERS, &batch, 1, &s->report.waiters);
 }
 
 /* Notes the time of this sweep, which rowlock_check() reports. */

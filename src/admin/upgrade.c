@@ -47,7 +47,6 @@ static void clear_block(struct block *b)
     rlk_buffer_clear(&b->what);
     rlk_buffer_clear(&b->unless);
     rlk_buffer_clear(&b->sql);
-    *b = (struct block){0};
 }
 
 static bool is_whole(const struct block *b)
@@ -200,34 +199,23 @@ static int do_block(rowlock_db *db, struct upgrading *u)
 static int note_stale(void *context, const rowlock_value *cells, size_t count)
 {
     enum { OBJECT, PROBLEM, MENDED };
-    struct upgrading *u = context;
     (void)count;
     if (cells[MENDED].kind != ROWLOCK_NULL && cells[MENDED].number)
-        rlk_buffer_add(&u->stale, cells[OBJECT].text, cells[OBJECT].length);
+        rlk_buffer_add(context, cells[OBJECT].text, cells[OBJECT].length);
     return 0;
 }
 
 static int note_present(void *context, const rowlock_value *cells, size_t count)
 {
-    struct upgrading *u = context;
     (void)count;
-    rlk_buffer_text(&u->present, " ");
-    rlk_buffer_add(&u->present, cells[0].text, cells[0].length);
+    rlk_buffer_text(context, " ");
+    rlk_buffer_add(context, cells[0].text, cells[0].length);
     return 0;
 }
 
-static void forget_stale(void *out)
+static void forget_words(void *out)
 {
-    struct upgrading *u = out;
-    rlk_buffer_clear(&u->stale);
-    u->stale = (struct rlk_buffer){0};
-}
-
-static void forget_present(void *out)
-{
-    struct upgrading *u = out;
-    rlk_buffer_clear(&u->present);
-    u->present = (struct rlk_buffer){0};
+    rlk_buffer_clear(out);
 }
 
 static int look_at_routines(rowlock_db *db, struct upgrading *u)
@@ -235,10 +223,12 @@ static int look_at_routines(rowlock_db *db, struct upgrading *u)
     struct rlk_ask objects = {.step = RLK_STEP_OBJECTS,
                               .in = {rowlock_text(db->texts.sql[RLK_STEP_SCHEMA])},
                               .read = note_stale,
-                              .out = u,
-                              .restart = forget_stale};
-    struct rlk_ask routines = {
-        .step = RLK_STEP_ROUTINES, .read = note_present, .out = u, .restart = forget_present};
+                              .out = &u->stale,
+                              .restart = forget_words};
+    struct rlk_ask routines = {.step = RLK_STEP_ROUTINES,
+                               .read = note_present,
+                               .out = &u->present,
+                               .restart = forget_words};
     struct rlk_ask may = {.script = db->texts.sql[RLK_STEP_MAY_REMAKE]};
     int result = rlk_ask(db, &objects);
     if (result == ROWLOCK_OK && db->texts.sql[RLK_STEP_ROUTINES])

@@ -206,7 +206,7 @@ enum rlk_class rlk_send(rowlock_db *db, struct rlk_call *call, struct rlk_ask *a
 /* The parts of one attempt: before it, each row of its answer, and its end. counted: it has no
  * columns, so ask->changed is its whole answer. */
 void rlk_query_begin(rowlock_db *db, struct rlk_ask *ask);
-int rlk_query_row(struct rlk_ask *ask, const rowlock_value *cells, size_t count);
+int rlk_query_row(void *context, const rowlock_value *cells, size_t count);
 enum rlk_class rlk_query_end(rowlock_db *db, struct rlk_call *call, struct rlk_ask *ask,
                              enum rlk_class class, bool counted);
 /* Fills in a struct by the cells of a row. */

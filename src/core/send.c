@@ -32,8 +32,9 @@ void rlk_put_cells(void *out, const struct rlk_field *fields, const rowlock_valu
     }
 }
 
-int rlk_query_row(struct rlk_ask *ask, const rowlock_value *cells, size_t count)
+int rlk_query_row(void *context, const rowlock_value *cells, size_t count)
 {
+    struct rlk_ask *ask = context;
     int stop = 0;
     ask->rows++;
     if (!rlk_cells_fit(rlk_steps[ask->step].columns, cells, count))
@@ -45,11 +46,6 @@ int rlk_query_row(struct rlk_ask *ask, const rowlock_value *cells, size_t count)
     ask->misfit = stop < 0;
     ask->undecided = stop == RLK_UNDECIDED;
     return stop;
-}
-
-static int take_row(void *context, const rowlock_value *cells, size_t count)
-{
-    return rlk_query_row(context, cells, count);
 }
 
 static bool rows_fit(char rows, uint64_t count)
@@ -94,7 +90,7 @@ static enum rlk_class send_step(rowlock_db *db, struct rlk_call *call, struct rl
                               .values = values,
                               .count = order->count,
                               .given = ask->in,
-                              .each = take_row,
+                              .each = rlk_query_row,
                               .context = ask};
     if (!query.sql)
         return rlk_refuse(call, RLK_UNSUPPORTED, "this database has no such step");
@@ -198,22 +194,17 @@ enum rlk_class rlk_begin(rowlock_db *db, struct rlk_call *call, bool *begun)
     return class;
 }
 
-/* A call of its own, since the given one has the error that led here. */
-static void roll_back(rowlock_db *db, const struct rlk_call *call, enum rlk_class class)
-{
-    struct rlk_call ignored = {.deadline_us = call->deadline_us};
-    if (class != RLK_UNSENT && class != RLK_UNCERTAIN)
-        frame(db, &ignored, RLK_ROLLBACK);
-}
-
 enum rlk_class rlk_end(rowlock_db *db, struct rlk_call *call, bool begun, enum rlk_class class)
 {
     if (!begun)
         return class;
-    if (class == RLK_DONE)
+    if (class == RLK_DONE) {
         class = frame(db, call, RLK_COMMIT);
-    else
-        roll_back(db, call, class);
+    } else if (class != RLK_UNSENT && class != RLK_UNCERTAIN) {
+        /* The given one has the error that led here. */
+        struct rlk_call ignored = {.deadline_us = call->deadline_us};
+        frame(db, &ignored, RLK_ROLLBACK);
+    }
     call->where = RLK_OUTSIDE;
     call->inside = call->tx_over = false;
     return class;

@@ -80,16 +80,11 @@ static enum rlk_class run_packed(rowlock_db *db, struct rlk_call *call, struct r
     return rlk_many_send(db, call, batch->kind, &m, take_answer, batch);
 }
 
-static int take_row(void *out, const rowlock_value *cells, size_t count)
-{
-    return rlk_parcel_take_row(out, cells, count);
-}
-
 static void ask_parcel(struct rlk_ask *ask, struct rlk_parcel *parcel)
 {
     *ask = (struct rlk_ask){.step = parcel->step,
                             .wakes = parcel->wakes ? parcel->given[0].text : NULL,
-                            .read = take_row,
+                            .read = rlk_parcel_take_row,
                             .out = parcel};
     memcpy(ask->in, parcel->given, parcel->given_count * sizeof *parcel->given);
 }

@@ -65,8 +65,9 @@ bool rlk_parcel_fill(struct rlk_parcel *parcel, const struct rlk_call *call,
     return true;
 }
 
-int rlk_parcel_take_row(struct rlk_parcel *parcel, const rowlock_value *cells, size_t count)
+int rlk_parcel_take_row(void *out, const rowlock_value *cells, size_t count)
 {
+    struct rlk_parcel *parcel = out;
     if (parcel->has_row || count > RLK_COPIES_MOST)
         return -1;
     parcel->has_row = rlk_copies_take(&parcel->row, cells, count);

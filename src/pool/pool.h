@@ -180,8 +180,8 @@ void rlk_parcel_free(struct rlk_parcel *parcel);
  * the value that the driver gives; NULL: none. False: its values have no room. */
 bool rlk_parcel_fill(struct rlk_parcel *parcel, const struct rlk_call *call,
                      const struct rlk_ask *ask, enum rlk_step kind, const char *wakeup);
-/* Copies a row of the answer. */
-int rlk_parcel_take_row(struct rlk_parcel *parcel, const rowlock_value *cells, size_t count);
+/* Copies a row of the answer. An rlk_cells_fn. */
+int rlk_parcel_take_row(void *out, const rowlock_value *cells, size_t count);
 /* Gives the answer to the step that the parcel was filled from. */
 enum rlk_class rlk_parcel_answer(struct rlk_parcel *parcel, struct rlk_call *call,
                                  struct rlk_ask *ask);

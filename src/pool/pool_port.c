@@ -19,14 +19,9 @@ struct handle {
     struct rlk_pool_waiter waiter;
 };
 
-static struct handle *handle_of(rowlock_db *db)
-{
-    return db->conn;
-}
-
 static enum rlk_class pool_open(rowlock_db *db, struct rlk_call *call, struct rlk_hello *hello)
 {
-    struct handle *h = handle_of(db);
+    struct handle *h = db->conn;
     (void)call;
     h->pool = db->pool;
     h->waiting = h->waiter.waiting = &db->waiting;
@@ -230,7 +225,7 @@ static enum rlk_class wake_next(struct handle *h, const struct rlk_ask *ask, enu
 static enum rlk_class ask_steps(rowlock_db *db, struct rlk_call *call, struct rlk_ask *ask,
                                 bool *decided)
 {
-    struct handle *h = handle_of(db);
+    struct handle *h = db->conn;
     enum rlk_class class = ask->first ? ask_steps(db, call, ask->first, decided) : RLK_DONE;
     if (class != RLK_DONE || *decided)
         return class;
@@ -249,7 +244,7 @@ static enum rlk_class pool_frame(struct handle *h, struct rlk_call *call, enum r
 /* What is not one step, or is a part of a transaction, has a connection for itself. */
 static enum rlk_class pool_ask(rowlock_db *db, struct rlk_call *call, struct rlk_ask *ask)
 {
-    struct handle *h = handle_of(db);
+    struct handle *h = db->conn;
     bool decided = false;
     if (ask->frame)
         return pool_frame(h, call, ask->frame);
@@ -263,7 +258,7 @@ static enum rlk_class pool_ask(rowlock_db *db, struct rlk_call *call, struct rlk
 
 static enum rlk_class pool_hand_in(rowlock_db *db, struct rlk_call *call, struct rlk_ask *step)
 {
-    struct handle *h = handle_of(db);
+    struct handle *h = db->conn;
     rlk_query_begin(db, step);
     enum rlk_class class = fill_parcel(h, call, step, kind_of(h, call, step->step));
     if (class != RLK_DONE)
@@ -276,7 +271,7 @@ static enum rlk_class pool_hand_in(rowlock_db *db, struct rlk_call *call, struct
 static bool pool_take(rowlock_db *db, struct rlk_call *call, struct rlk_ask *step,
                       enum rlk_class *class)
 {
-    struct handle *h = handle_of(db);
+    struct handle *h = db->conn;
     bool abandoned;
     if (!rlk_line_take(h->pool, h->parcel, class, &abandoned))
         return false;
@@ -341,7 +336,7 @@ static enum rlk_class pool_frame(struct handle *h, struct rlk_call *call, enum r
 static bool pool_tell(rowlock_db *db, struct rlk_call *call, enum rlk_news news,
                       const struct rlk_request *request, int64_t number)
 {
-    struct handle *h = handle_of(db);
+    struct handle *h = db->conn;
     (void)call;
     (void)number;
     rlk_lock(&h->pool->mutex);
@@ -360,7 +355,7 @@ static bool pool_tell(rowlock_db *db, struct rlk_call *call, enum rlk_news news,
 static enum rlk_class pool_await(rowlock_db *db, struct rlk_call *call,
                                  const struct rlk_request *request, enum rlk_wakeup *out)
 {
-    struct handle *h = handle_of(db);
+    struct handle *h = db->conn;
     *out = h->waiter.request == request->number
                ? rlk_waiter_wait(h->pool, &h->waiter, call->deadline_us)
                : RLK_NO_WAKEUPS;
@@ -381,7 +376,7 @@ static void roll_back(struct handle *h)
 
 static void pool_close(rowlock_db *db, bool in_child)
 {
-    struct handle *h = handle_of(db);
+    struct handle *h = db->conn;
     if (!h->pool)
         return;
     if (!in_child) {

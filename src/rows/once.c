@@ -297,9 +297,8 @@ static int take_record(void *context, const rowlock_value *cells, size_t count)
         return 1;
     rowlock_once_record *record = &page->record[page->count++];
     record->size = sizeof *record;
-    rlk_copy_text(record->key, sizeof record->key, cells[KEY].text, cells[KEY].length);
-    rlk_copy_text(record->fingerprint, sizeof record->fingerprint, cells[FINGERPRINT].text,
-                  cells[FINGERPRINT].length);
+    COPY(&cells[KEY], record->key);
+    COPY(&cells[FINGERPRINT], record->fingerprint);
     record->token = cells[TOKEN].number;
     record->result_length = -1;
     if (!is_null(&cells[RESULT]) && cells[RESULT].length <= sizeof record->result) {
