@@ -20,9 +20,9 @@ limits='
     routine            60     60
     wide                0      0
     public_functions   75     86
-    source          28000  33700
+    source          28000  33400
     cli              6500   7300
-    tests           50000  65600
+    tests           50000  65900
     architecture      450    450
     changelog          60     60
     makefile          500    500
