@@ -208,7 +208,7 @@ $(EXAMPLES): %: %.o $(LIB_SO)
 	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $< -L$(BUILD) -lrowlock -Wl,-rpath,'$$ORIGIN/..' \
 	    -Wl,--as-needed $(DB_LIBS)
 
-$(MAN_MADE): Makefile tools/man-pages tools/man-pages.awk docs/man $(MAN_PAGES) $(HEADERS)
+$(MAN_MADE): Makefile debian/changelog tools/man-pages tools/man-pages.awk docs/man $(MAN_PAGES) $(HEADERS)
 	@mkdir -p $(@D)
 	$(say) MAN $(@D)
 	$(Q)AWK='$(AWK)' tools/man-pages $(@D) $(VERSION) $(MAN_PAGES) && touch $@

@@ -1,6 +1,6 @@
 # Fills in the parts of a page of the manual that come from the public headers, and prints it as mdoc.
 #
-# usage: awk -v version=VERSION -f tools/man-pages.awk HEADER... PAGE
+# usage: awk -v version=VERSION -v date=DATE -f tools/man-pages.awk HEADER... PAGE
 # In the page these lines stand for:
 #   .\" SYNOPSIS          the prototypes of the functions named in NAME, in that order
 #   .\" FUNCTIONS         what their comments say
@@ -294,6 +294,7 @@ FNR == 1 {
 
 /^\.Sh/ { in_name = $2 == "NAME" }
 in_name && $1 == ".Nm" { names[++named] = $2 }
+/^\.Dd / { print ".Dd " date; next }
 /^\.Os$/ { print ".Os rowlock " version "\n.nh"; next }
 /^\.\\" SYNOPSIS$/ { put_synopsis(); next }
 /^\.\\" FUNCTIONS$/ { put_functions(); next }

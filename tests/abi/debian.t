@@ -8,6 +8,10 @@ soname=librowlock.so.$(number MAJOR) package=librowlock$(number MAJOR)
 
 is "the packages have the header's version" \
     "$(sed -n '1s/^rowlock (\(.*\)) .*/\1/p' debian/changelog)" "$version"
+# The date of debian/changelog is in the manual too.
+if grep -q UNRELEASED debian/changelog; then when="not yet released"
+else when=$(date -u -d "$(sed -n 's/^ -- .*>  //p' debian/changelog | head -n 1)" +%F); fi
+is "CHANGELOG begins with the release and its date" "$(grep -m 1 '^## ' CHANGELOG.md)" "## $version ($when)"
 ok "the library's package is named for the soname" grep -qx "Package: $package" debian/control
 is "its symbols too" "$(head -n 1 "debian/$package.symbols")" "$soname $package #MINVER#"
 
