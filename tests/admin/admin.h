@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Words for the tests of administration. */
-#ifndef ADMIN_H
-#define ADMIN_H
+#pragma once
 
 #include "contract.h"
 
@@ -17,5 +16,3 @@ struct seen {
     bool in_order; /* of the names' bytes, each once */
 };
 int see_grant(void *context, const rowlock_grant *grant);
-
-#endif

@@ -5,8 +5,7 @@
  *
  * A contender does one kind of step over and over. contest.c lets contenders take turns in short
  * rounds and compares them pair by pair, so that what disturbs one disturbs its neighbour too. */
-#ifndef BENCH_H
-#define BENCH_H
+#pragma once
 
 #include "public.h"
 
@@ -281,5 +280,3 @@ void report_text(const char *key, const char *contender, const char *text);
 /* Adds a list to the last figure, in the JSON only. */
 void report_list(const char *key, const double *values, int count);
 void report_save(const char *path);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * How a database's client library carries out what hand.c has read from tests/bench/sql. */
-#ifndef BENCH_HAND_H
-#define BENCH_HAND_H
+#pragma once
 
 #include "bench.h"
 #include "raw.h"
@@ -114,5 +113,3 @@ void hand_values(struct session *s, const struct prepared *p, int64_t row, struc
 /* Writes a list of all rows, and says how long it is. */
 size_t hand_list(const struct rows *rows, enum parameter which, char *out);
 enum { LIST_CAP = 20 + BATCH_ROWS * 120 };
-
-#endif

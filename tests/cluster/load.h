@@ -2,8 +2,7 @@
  *
  * The load on a cluster: what its clients share. load.c has the commands, clients.c and queue.c the
  * clients. The history that they write is described in history.h. */
-#ifndef CLUSTER_LOAD_H
-#define CLUSTER_LOAD_H
+#pragma once
 
 #include "history.h"
 
@@ -79,5 +78,3 @@ void clients_end(void);
 enum { WAITERS = 5 };
 void queue_start(struct load *load, int first_number);
 void queue_end(void);
-
-#endif

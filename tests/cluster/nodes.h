@@ -2,8 +2,7 @@
  *
  * The nodes of one cluster, as tests/more/with-*.sh start them, and what `check` finds on one of them.
  */
-#ifndef NODES_H
-#define NODES_H
+#pragma once
 
 #include "quick.h"
 
@@ -15,5 +14,3 @@ bool is_galera(void);
 
 /* The value of a finding, "" if there is none, and its verdict. */
 rowlock_verdict finding(const char *url, const char *item, char *value, size_t cap);
-
-#endif

@@ -3,8 +3,7 @@
  * One suite for what rowlock promises. Each database has a program that runs it. The subjects are
  * the files of this folder, each with one entry point below. A test that differs by database asks
  * struct contract. */
-#ifndef CONTRACT_H
-#define CONTRACT_H
+#pragma once
 
 #include "quick.h"
 #include "raw.h"
@@ -159,5 +158,3 @@ struct found check_item(rowlock_db *db, const char *item);
 /* Checks that got is want. If not, prints the library's error text. */
 bool is_result(const rowlock_db *db, int got, int want, const char *text);
 #define is_result(db, got, want, ...) (TAP_HERE, is_result(db, got, want, textf(__VA_ARGS__)))
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Words for tests in which several clients want one lock. Guests try or wait in the queue, each on
  * its own connection. Other words show what the tables say of the queue. */
-#ifndef CROWD_H
-#define CROWD_H
+#pragma once
 
 #include "contract.h"
 
@@ -74,5 +73,3 @@ bool can_wake(const struct contract *c);
 /* Gets the lock so that its release wakes the next waiter. MySQL and MariaDB: only a holder that has
  * waited wakes others. So it waits for first, which tries and releases. */
 void guest_holds(struct guest *g, struct guest *first);
-
-#endif

@@ -3,8 +3,7 @@
  * The scene of tests about the application's own transaction: the connections of the application,
  * of a holder and of a rival, and one lock that both want. A failure to set it up ends the
  * program. */
-#ifndef SCENE_H
-#define SCENE_H
+#pragma once
 
 #include "contract.h"
 
@@ -75,5 +74,3 @@ void transaction_guards(const struct contract *c, const char *isolation);
 void transaction_guards_once(const struct contract *c);
 void transaction_fences(const struct contract *c, const char *isolation);
 void transaction_fences_once(const struct contract *c);
-
-#endif

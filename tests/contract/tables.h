@@ -3,22 +3,13 @@
  * Words of the tests about the application's own tables and their versions. A site has a connection
  * whose calls are tested, and a session that looks at rows and changes them without rowlock. Checks
  * tell what became of rows. */
-#ifndef TABLES_H
-#define TABLES_H
+#pragma once
 
 #include "contract.h"
 
 /* Names of columns; values. */
-#define NAMES(...)        \
-    (const char *const[]) \
-    {                     \
-        __VA_ARGS__, NULL \
-    }
-#define VALUES(...)         \
-    (const rowlock_value[]) \
-    {                       \
-        __VA_ARGS__         \
-    }
+#define NAMES(...) ((const char *const[]){__VA_ARGS__, NULL})
+#define VALUES(...) ((const rowlock_value[]){__VA_ARGS__})
 /* Options written in place: TABLE(.name = "prices", .key = NAMES("id")). */
 #define TABLE(...) ABOUT(__VA_ARGS__)
 #define HOW(...) OPTIONS(change, __VA_ARGS__)
@@ -76,5 +67,3 @@ void becomes(const struct site *s, rowlock_table *t, enum op op, rowlock_change 
 void row_becomes(const struct site *s, rowlock_table *t, enum op op, int64_t id,
                  const rowlock_value *values, int64_t version, int want, int64_t current,
                  const char *what);
-
-#endif

@@ -3,8 +3,7 @@
  * One request or answer that gets lost, and words for what is there before and after. The
  * operations that lose something are in lost_lock.c, lost_admin.c, lost_tx.c, lost_keeper.c and
  * lost_rows.c, the walk through them in served_lost.c. */
-#ifndef LOSS_H
-#define LOSS_H
+#pragma once
 
 #include "faultproxy.h"
 #include "quick.h"
@@ -148,5 +147,3 @@ void loss_granted(const struct loss *l, const rowlock_lock *lock, long long toke
 void loss_rival_gets(struct loss *l, long long above);
 /* No row; but where a request arrives late all the same, one that is listed as owner's and expires. */
 void loss_gone_or_explained(struct loss *l, const char *owner);
-
-#endif

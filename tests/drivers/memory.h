@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Memory running out, at each place in turn: the library's own, or a client library's. */
-#ifndef MEMORY_H
-#define MEMORY_H
+#pragma once
 
 #include "raw.h"
 
@@ -31,5 +30,3 @@ bool walk_once(const struct raw *raw, const char *url, const struct faulty *faul
  * at one of stride. ROWLOCK_TEST_LONG=1: at each. The library's allocator asks which one fails. */
 void starve_client(const struct raw *raw, const char *url, bool adopted, int each, int stride);
 bool client_memory_fails(void);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * What the servers share that answer our statements, often with other rows and columns than were asked for.
  * The name of the database is the seed that decides how; 0: the server does not lie. */
-#ifndef FAKE_H
-#define FAKE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -57,5 +56,3 @@ int fake_start(void (*serve)(struct fake_link *l));
 
 /* Each verb against such a server. The program's status. url: a format for the port and the seed. */
 int verbs_run(int (*start)(void), const char *url);
-
-#endif

@@ -3,8 +3,7 @@
  * What the targets share. Each test_*.c here defines LLVMFuzzerTestOneInput(): `make fuzz` links it with
  * libFuzzer, and `make check` with replay.c, which feeds it the files of its corpus. A target aborts when
  * something does not hold. */
-#ifndef FUZZ_H
-#define FUZZ_H
+#pragma once
 
 #include "quick.h"
 
@@ -39,5 +38,3 @@ static inline uint8_t fuzz_byte(struct fuzz_input *in)
     in->left--;
     return *in->at++;
 }
-
-#endif

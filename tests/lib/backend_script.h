@@ -5,8 +5,7 @@
  *
  * A program that links this gets our rlk_driver_find() instead of the library's. rowlock_db_open()
  * with any known scheme, and the adoptions, lead here. Several threads may use it. */
-#ifndef BACKEND_SCRIPT_H
-#define BACKEND_SCRIPT_H
+#pragma once
 
 #include "quick.h"
 
@@ -241,5 +240,3 @@ rowlock_db *script_open(const rowlock_db_options *options);
 rowlock_db *script_adopt(void);
 
 enum { SCRIPT_MOMENT_MS = 60 };
-
-#endif

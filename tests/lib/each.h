@@ -2,8 +2,7 @@
  *
  * The main function of a test that has a program for each database. The Makefile makes
  * test_line_postgres of each_line.c. The last word of a program's name is its database. */
-#ifndef EACH_H
-#define EACH_H
+#pragma once
 
 #include "quick.h"
 #include "raw.h"
@@ -16,5 +15,3 @@ int each_main(char **argv, int (*run)(const struct raw *raw, const char *url));
     {                                \
         return each_main(argv, run); \
     }
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Counts the library's memory, and lets it run out when a test says so. Memory of the client
  * libraries is not included. */
-#ifndef FAIL_ALLOC_H
-#define FAIL_ALLOC_H
+#pragma once
 
 /* Counts from here on. The nth allocation fails. 0: none does. */
 void fail_alloc_at(int nth);
@@ -17,5 +16,3 @@ int fail_alloc_asked(void);
 
 /* Pieces of memory that are not freed yet, counted since the first call of fail_alloc_at(). */
 int fail_alloc_live(void);
-
-#endif

@@ -3,8 +3,7 @@
  * A TCP proxy inside the test program. It counts round trips, and delays, swallows or cuts what
  * goes through it. It knows no protocol. A request, and with it a round trip, begins when the
  * client sends after the server has, or sends first. */
-#ifndef FAULTPROXY_H
-#define FAULTPROXY_H
+#pragma once
 
 #include "public.h"
 
@@ -72,5 +71,3 @@ void faultproxy_heal(struct faultproxy *proxy);
 
 /* From now on each direction takes this much longer, as on a slow network. */
 void faultproxy_slow(struct faultproxy *proxy, int each_way_us);
-
-#endif

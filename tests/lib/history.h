@@ -38,8 +38,7 @@
  *   l name token                        it was told LOST
  *
  * Lines that begin with # are for people. */
-#ifndef HISTORY_H
-#define HISTORY_H
+#pragma once
 
 #include "quick.h"
 
@@ -76,5 +75,3 @@ void tell_odd(const char *call, int result);
 struct line *history_lines(const char *path, int *count);
 /* How many lines are of one of these kinds. */
 int history_count(const char *kinds);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * What the history of a load (history.h) proves. The loads of locks, clusters and quorums have the
  * same judge. Each has its own sentences. */
-#ifndef JUDGE_H
-#define JUDGE_H
+#pragma once
 
 #include "quick.h"
 
@@ -66,5 +65,3 @@ int tap_sentences(const struct judgement *j, const struct sentence *sentences, c
 void judge_marks(const char *path,
                  void (*each)(void *context, const char *what, long long next_grant_ms),
                  void *context);
-
-#endif

@@ -5,8 +5,7 @@
  * A load ends when enough has happened, not when a time is over. ROWLOCK_TEST_LONG=1 asks for more,
  * and each load lasts for its seconds, or for ROWLOCK_TEST_SECONDS. ROWLOCK_TEST_SEED repeats the
  * random numbers. */
-#ifndef LOADS_H
-#define LOADS_H
+#pragma once
 
 #include "quick.h"
 
@@ -26,5 +25,3 @@ void *load_memory(size_t size);
 
 /* For a child at its start: it ends when its parent does. */
 void child_of_load(void);
-
-#endif

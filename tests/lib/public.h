@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * What each test includes: all public headers, and those of C that many tests need. */
-#ifndef TESTS_PUBLIC_H
-#define TESTS_PUBLIC_H
+#pragma once
 
 #include <rowlock/admin.h>
 #include <rowlock/async.h>
@@ -38,5 +37,3 @@
 /* Options written in place, which live as long as the block: OPTIONS(sweep, .batch = 5). */
 #define OPTIONS(kind, ...) \
     (&(const rowlock_##kind##_options){.size = sizeof(rowlock_##kind##_options), __VA_ARGS__})
-
-#endif

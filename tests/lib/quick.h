@@ -2,8 +2,7 @@
  *
  * Short words for what most tests do with the library: open, try, wait, read the clock, run threads
  * and processes. Most of them end the program if they fail. Checks are those of tap.h. */
-#ifndef QUICK_H
-#define QUICK_H
+#pragma once
 
 #include "public.h"
 #include "tap.h"
@@ -160,5 +159,3 @@ pid_t child_start(int (*work)(void *argument), void *argument);
 int child_join(pid_t child);
 /* *child: -1; returns with the child that ended */
 int child_join_any(pid_t *child);
-
-#endif

@@ -6,8 +6,7 @@
  *
  * A session is a connection of the client library. A failure ends the test program with a message:
  * a test that cannot be set up has failed. */
-#ifndef RAW_H
-#define RAW_H
+#pragma once
 
 #include "public.h"
 
@@ -75,5 +74,3 @@ void raw_failed(const char *what, const char *why) __attribute__((noreturn));
 #define RAW_FUNCTIONS(kind)                                                              \
     .name = #kind, .open = open_session, .close = close_session, .run = run, .ask = ask, \
     .adopt = adopt
-
-#endif

@@ -5,8 +5,7 @@
  * A program makes its checks and ends with `return tap_done();`. Every check returns whether it
  * passed, so that a test can give up early. The text of a check is a sentence about behaviour.
  * Threads may check at the same time. A forked child must not, because its parent counts. */
-#ifndef TAP_H
-#define TAP_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -48,5 +47,3 @@ int tap_skip_all(const char *why);
 
 /* Prints the plan. Returns the exit status: 1 if a check failed or none was made. */
 int tap_done(void);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * A story of one handle, told as a table: each row is a call or a look, what the scripted database
  * answers to it, and what must come of it. See backend_script.h for the answers. */
-#ifndef STORY_H
-#define STORY_H
+#pragma once
 
 #include "backend_script.h"
 
@@ -102,5 +101,3 @@ new_requests(int64_t unused); /* how often the request number changed between tw
 /* Makes every call on handles of which nothing can be asked. Returns the first that is not EMISUSE and
  * tells of something, or NULL. Leaves aside calls whose names here begin with but; NULL: none. */
 const char *accepted(rowlock_db *db, rowlock_lock *lock, const char *but);
-
-#endif

@@ -4,8 +4,7 @@
  *
  * A peer's place is its server on 127.0.0.1: place.url is the number of its port. The places of
  * databases are as in bench.h. */
-#ifndef PEERS_H
-#define PEERS_H
+#pragma once
 
 #include "bench.h"
 
@@ -88,5 +87,3 @@ int64_t wire_sum(const struct place *place, const struct question *question);
 
 /* The places of databases are dropped at the end. */
 void drop_places(void);
-
-#endif

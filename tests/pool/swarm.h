@@ -2,8 +2,7 @@
  *
  * Many handles of a pool, each in a thread. A plug keeps the connections of the pool busy, so that
  * all steps stand in line, and go together when it is pulled. Checks are not here. */
-#ifndef SWARM_H
-#define SWARM_H
+#pragma once
 
 #include "contract.h"
 
@@ -73,5 +72,3 @@ int swarm_act(struct swarm *s, int (*act)(struct member *m), int want);
 int act_try(struct member *m);
 int act_renew(struct member *m);
 int act_release(struct member *m);
-
-#endif

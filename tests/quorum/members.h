@@ -2,8 +2,7 @@
  *
  * Three members of a quorum in one database: three files of SQLite, or tables with three prefixes
  * in a server, each behind a proxy of its own. A failure ends the program. */
-#ifndef QUORUM_MEMBERS_H
-#define QUORUM_MEMBERS_H
+#pragma once
 
 #include "contract.h"
 #include "faultproxy.h"
@@ -40,5 +39,3 @@ int rows_in(const struct members *m, int member);
 int rows_in_all(const struct members *m);
 /* Waits long until each member has so many. */
 bool rows_become(const struct members *m, int a, int b, int c);
-
-#endif

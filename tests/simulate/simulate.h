@@ -10,8 +10,7 @@
  *   locking.c  what a thread of a client does with locks
  *   rows.c     what a thread of a client does with rows, keys and walks
  *   worlds.c   which clients and servers there are, and what happens to them */
-#ifndef SIMULATE_H
-#define SIMULATE_H
+#pragma once
 
 #include <rowlock/pool.h>
 #include <stdbool.h>
@@ -189,5 +188,3 @@ void rows_install(void);
 void *rows_end_walk(void *ended);
 /* What the tables say then. */
 void rows_judge(void);
-
-#endif

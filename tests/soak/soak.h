@@ -3,8 +3,7 @@
  * The soak: clients that take, wait for, keep, abandon and sweep locks for as long as one likes,
  * while sizes are sampled. Beside them one client runs the bare loop of INSERT and DELETE on tables
  * with the database's own settings. */
-#ifndef SOAK_H
-#define SOAK_H
+#pragma once
 
 #include "hand.h"
 
@@ -28,5 +27,3 @@ void series_close(struct series *series);
 void series_sample(struct series *series);
 /* Prints what did not stay bounded. True: all of it did. */
 bool series_judge(const struct series *series);
-
-#endif
