@@ -15,9 +15,7 @@ cut_off() {
     node cut 1
     load_mark cut_off
     sleep $OUTAGE_S
-    node heal
-    load_mark healed
-    whole
+    heal
     load_goes_on "$what: all go on with the node back"
 }
 
@@ -26,9 +24,7 @@ unplugged() {
     load_mark unplugged
     sleep $OUTAGE_S
     load_goes_on "$what: locks are granted again"
-    node heal
-    load_mark healed
-    whole
+    heal
     load_goes_on "$what: all go on with the node back"
 }
 
@@ -38,12 +34,10 @@ state_transfer() {
     before=$(copies)
     node crash 3
     node forget 3
-    load_mark killed
-    load_goes_on "$what: locks are granted"
+    load_survives "$what: locks are granted" killed
     node start 3
     whole
-    load_mark transferred
-    load_goes_on "$what: all go on with the node back"
+    load_survives "$what: all go on with the node back" transferred
     is "$what: it was copied" "$(copies)" $((before + 1))
 }
 
@@ -52,9 +46,7 @@ all_killed() {
     local number position last=0 first=
     for number in 1 2 3; do node crash "$number" & done
     for number in $(jobs -p); do [ "$number" = "$load_pid" ] || wait "$number"; done
-    load_mark cut
-    sleep $OUTAGE_S
-    load_mark back
+    load_outage
     for number in 1 2 3; do
         position=$(node position "$number")
         if [ "${position:-0}" -gt "$last" ]; then last=$position first=$number; fi
@@ -64,8 +56,7 @@ all_killed() {
     node bootstrap "${first:-1}"
     for number in 1 2 3; do [ "$number" = "${first:-1}" ] || node start "$number"; done
     whole
-    load_mark all_back
-    load_goes_on "$what: locks are granted again"
+    load_survives "$what: locks are granted again" all_back
 }
 
 copies() { grep -c 'rsync SST started on joiner' "$(dir 3)/log"; }

@@ -27,9 +27,7 @@ cut_off() {
     load_mark cut_off
     sleep $OUTAGE_S
     load_goes_on "$what: locks are granted again"
-    node heal
-    load_mark healed
-    whole
+    heal
     load_goes_on "$what: all go on with the member back"
 }
 
@@ -38,8 +36,7 @@ switched() {
     for number in 2 3 1; do
         load_mark "switch_to_$number"
         switch_to "$number"
-        load_mark switched
-        load_goes_on "$what: locks are granted by member $number"
+        load_survives "$what: locks are granted by member $number" switched
     done
 }
 

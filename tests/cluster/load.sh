@@ -8,6 +8,9 @@
 #     load_mark WHAT        writes into its history what the script does. Between `cut` and `back` no
 #                           renewal reaches the database
 #     load_goes_on WHAT [N] passes when N (100) more grants were made
+#     load_survives WHAT MARK [N]
+#                           both: the mark, and the grants after it
+#     load_outage           marks an outage that is longer than a lease
 #     load_end WHAT [--may-lose | SENTENCE]
 #                           ends it, and passes or fails for each sentence of the judge. Prints figures
 #     load_breaks WHAT SENTENCE
@@ -31,6 +34,10 @@ load_begin() {
 
 load_mark() { "$load" mark "$load_folder" "$1"; }
 
+# Longer than a lease of the load.
+OUTAGE_S=7
+load_outage() { load_mark cut; sleep $OUTAGE_S; load_mark back; }
+
 load_has() { running "$load_pid" && [ "$("$load" grants "$load_folder")" -ge "$1" ]; }
 
 load_goes_on() {
@@ -38,6 +45,8 @@ load_goes_on() {
     before=$("$load" grants "$load_folder")
     ok "$1" until_true 60 load_has $((before + ${2:-100}))
 }
+
+load_survives() { load_mark "$2"; load_goes_on "$1" "${3:-100}"; }
 
 load_end() {
     touch "$load_folder/stop"

@@ -16,14 +16,12 @@
 #     frozen                    node 1 stands still, wakes up and joins
 #     apart                     each node is alone
 #     whole                     passes when all_together does
+#     heal                      ends all that `node` has cut or unplugged
 #
 . "$(dirname "${BASH_SOURCE[0]}")/../cli/cli.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/server.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/load.sh"
 
-# Longer than a lease of the load.
-# shellcheck disable=SC2034 # read by the tests
-OUTAGE_S=7
 what=
 word=node
 
@@ -67,17 +65,17 @@ breaks() {
 
 whole() { ok "$what: all ${word}s are together again" until_true 60 all_together; }
 
+heal() { node heal; load_mark healed; whole; }
+
 comes_back() {
     node start "$1"
     whole
-    load_mark "${word}_back"
-    load_goes_on "$what: all go on with the $word back"
+    load_survives "$what: all go on with the $word back" "${word}_back"
 }
 
 killed() {
     node crash 1
-    load_mark killed
-    load_goes_on "$what: locks are granted again"
+    load_survives "$what: locks are granted again" killed
     comes_back 1
 }
 
@@ -87,8 +85,7 @@ frozen() {
     sleep $OUTAGE_S
     load_goes_on "$what: locks are granted again"
     node thaw 1
-    load_mark thawed
-    load_goes_on "$what: and when it wakes up"
+    load_survives "$what: and when it wakes up" thawed
     whole
     load_goes_on "$what: and when it has joined"
 }
@@ -96,11 +93,7 @@ frozen() {
 apart() {
     node cut 1
     node cut 2
-    load_mark cut
-    sleep $OUTAGE_S
-    load_mark back
-    node heal
-    load_mark healed
-    whole
+    load_outage
+    heal
     load_goes_on "$what: locks are granted again"
 }

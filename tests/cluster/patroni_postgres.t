@@ -20,8 +20,7 @@ fails_over() {
     ok "$what: another node is promoted" ctl led-by-other "$first"
     load_mark promoted
     ok "$what: its commits return" ctl commits
-    load_mark commits
-    load_goes_on "$what: locks are granted again"
+    load_survives "$what: locks are granted again" commits
 }
 
 mended() {
@@ -31,8 +30,7 @@ mended() {
     for endpoint in $LOAD_URLS; do
         ok "$what: $endpoint grants" until_true "$command" --url "$endpoint" run -w 5s probe -- true
     done
-    load_mark whole
-    load_goes_on "$what: all go on"
+    load_survives "$what: all go on" whole
 }
 
 of_leader() { ctl "$@" "$first"; }
@@ -87,15 +85,13 @@ is_switched() {
 store_dies() {
     first=$(ctl leader)
     of_leader kill etcd
-    load_mark store_killed
-    load_goes_on "$what: all go on with two members of etcd"
+    load_survives "$what: all go on with two members of etcd" store_killed
     mended of_leader start etcd
 }
 
 proxy_dies() {
     ctl kill proxy
-    load_mark proxy_killed
-    load_goes_on "$what: those with all hosts go on"
+    load_survives "$what: those with all hosts go on" proxy_killed
     mended ctl start proxy
 }
 
@@ -103,9 +99,7 @@ proxy_dies() {
 is_hidden() {
     first=$(ctl leader)
     of_leader hide
-    load_mark cut
-    sleep $OUTAGE_S
-    load_mark back
+    load_outage
     mended ctl heal
     is "$what: no other node is promoted" "$(ctl leader)" "$first"
 }

@@ -15,17 +15,14 @@ all_together() {
 
 pool_dies() {
     kill -KILL -- "-$(cat "$PGPOOL_DIR/pid")"
-    load_mark pgpool_killed
-    load_goes_on "$what: those with both hosts go on"
+    load_survives "$what: those with both hosts go on" pgpool_killed
     server_start pgpool "$PGPOOL_DIR"
     load_goes_on "$what: all go on"
 }
 
 standby_dies() {
     server_crash "$standby"
-    load_mark cut
-    sleep $OUTAGE_S
-    load_mark back
+    load_outage
     server_start postgres "$standby"
     whole
     load_goes_on "$what: locks are granted again"
@@ -34,11 +31,9 @@ standby_dies() {
 # The old primary begins anew as the standby.
 primary_freezes() {
     server_freeze "$primary"
-    load_mark frozen
-    load_goes_on "$what: locks are granted again"
+    load_survives "$what: locks are granted again" frozen
     server_thaw "$primary"
-    load_mark thawed
-    load_goes_on "$what: all go on when it wakes up"
+    load_survives "$what: all go on when it wakes up" thawed
     server_crash "$primary"
     rm -rf "$primary/data"
     postgres_copy "$standby" "$primary" "$(cat "$primary/port")" s0 -c fsync=off
@@ -51,8 +46,7 @@ primary_freezes() {
 
 primary_dies() {
     server_crash "$primary"
-    load_mark killed
-    load_goes_on "$what: locks are granted again"
+    load_survives "$what: locks are granted again" killed
 }
 
 load_install

@@ -13,11 +13,9 @@ sleep 1
 promote
 load_goes_on "after the promotion locks are granted again"
 server_thaw "$primary"
-load_mark thawed
-load_goes_on "clients of the new primary go on when the old one wakes up"
+load_survives "clients of the new primary go on when the old one wakes up" thawed
 sleep 6
 server_crash "$primary"
-load_mark old_primary_gone
-load_goes_on "with the old primary stopped, all go on"
+load_survives "with the old primary stopped, all go on" old_primary_gone
 load_end "the primary is frozen"
 done_testing

@@ -22,7 +22,6 @@ exits "the old primary grants nothing: it waits for its standby" 69 acquire -n -
     "postgresql://postgres@$(address "$primary")/postgres" other
 load_goes_on "clients of the new primary go on" 50
 server_crash "$primary"
-load_mark old_primary_gone
-load_goes_on "with the old primary stopped, all go on"
+load_survives "with the old primary stopped, all go on" old_primary_gone
 load_end "the old primary comes back, first in the list"
 done_testing

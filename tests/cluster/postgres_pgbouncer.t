@@ -5,9 +5,6 @@
 
 command -v pgbouncer >/dev/null || skip_all "pgbouncer is not installed"
 
-# Longer than a lease.
-OUTAGE_S=7
-
 two_dirs postgres
 bouncer=$(new_server_dir pgb)
 mode=
@@ -36,21 +33,16 @@ faults() {
     sleep 1
     load_mark back
     start_bouncer
-    load_mark killed
-    load_goes_on "$mode mode: after pgbouncer was killed, locks are granted again"
+    load_survives "$mode mode: after pgbouncer was killed, locks are granted again" killed
 
     server_freeze "$bouncer"
-    load_mark cut
-    sleep $OUTAGE_S
-    load_mark back
+    load_outage
     server_thaw "$bouncer"
-    load_mark frozen
-    load_goes_on "$mode mode: after it was frozen too"
+    load_survives "$mode mode: after it was frozen too" frozen
 
     pgbouncer_stop "$bouncer"
     start_bouncer
-    load_mark restarted
-    load_goes_on "$mode mode: and after a restart"
+    load_survives "$mode mode: and after a restart" restarted
     load_end "pgbouncer in $mode mode"
     pgbouncer_stop "$bouncer"
 }

@@ -3,21 +3,15 @@
 # then, and holders are told before their leases end.
 . "$(dirname "$0")/postgres.sh"
 
-# Longer than a lease.
-OUTAGE_S=7
-
 make_pair sync
 
 outage() { # outage NAME FAULT REPAIR WHAT
     load_begin "standby_$1"
     load_goes_on "locks are granted"
     "$2" "$standby"
-    load_mark cut
-    sleep $OUTAGE_S
-    load_mark back
+    load_outage
     "$3" "$standby"
-    load_mark standby_back
-    load_goes_on "when the standby $4, locks are granted again"
+    load_survives "when the standby $4, locks are granted again" standby_back
     load_end "the standby is $1"
 }
 

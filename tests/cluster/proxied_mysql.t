@@ -23,8 +23,7 @@ proxy_dies() {
     load_mark proxy_killed
     sleep $OUTAGE_S
     SERVER_DEATH_SIGNAL=KILL server_start proxy "$ROWLOCK_TEST_PROXY_DIR"
-    load_mark proxy_back
-    load_goes_on "$what: all go on"
+    load_survives "$what: all go on" proxy_back
 }
 proxy_answers() { (exec 6<>/dev/tcp/10.77.0.254/6001) 2>/dev/null; }
 
@@ -37,8 +36,7 @@ switched() {
     local number
     for number in 2 3 1; do
         leads "$number"
-        load_mark switched
-        load_goes_on "$what: locks are granted by node $number"
+        load_survives "$what: locks are granted by node $number" switched
     done
 }
 

@@ -66,8 +66,7 @@ lose() {
 raised() {
     lose
     ok "$what: the recipe goes through" recipe 2
-    load_mark open
-    load_goes_on "$what: locks are granted again"
+    load_survives "$what: locks are granted again" open
     node start 1
     load_mark old_primary_back
     errs "$what: the old primary comes back and takes no writes" 69 "--read-only" acquire -n --url "$(hosts 1)" \
@@ -115,8 +114,7 @@ with_recipe() {
     node follow 3 2
     node sql 2 "SET GLOBAL rpl_semi_sync_${role}_enabled = ON"
     ok "$what: the recipe goes through" recipe 2
-    load_mark open
-    load_goes_on "$what: locks are granted again"
+    load_survives "$what: locks are granted again" open
 }
 
 least_received() {
@@ -128,12 +126,9 @@ least_received() {
 # No commit is answered until a replica is back.
 no_replica() {
     node cut 1
-    load_mark cut
-    sleep $OUTAGE_S
-    load_mark back
+    load_outage
     node heal
-    load_mark healed
-    load_goes_on "$what: locks are granted again"
+    load_survives "$what: locks are granted again" healed
 }
 
 semi_synchronous() {
