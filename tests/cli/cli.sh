@@ -174,6 +174,9 @@ begun() {
     until_true test -s "$1" || tap_note "nothing in $1: $(cat "$work/${as:-bg}.err")"
 }
 
+# start_until TEXT ARGUMENT…: the same, and waits until it says TEXT on standard error.
+start_until() { start "${@:2}"; until_true grep -q "$1" "$work/bg.err"; }
+
 # ran NAME: how often $job has, which leaves a line each time in a file of the name's.
 ran() { grep -c . "$work/$1" 2>/dev/null; }
 

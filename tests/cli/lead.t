@@ -63,8 +63,7 @@ again() {
     killed "a signal ends the pause" TERM 143 "$pid"
     exits "and nothing is held" 75 leader brief
     exits "a command that is not there ends it" 127 lead brief -- "$work/absent"
-    start lead signals -- sh -c 'kill -USR1 $$; echo not ended >"$0"' "$work/signals"
-    until_true grep -q 'exit status 138' "$work/bg.err"
+    start_until 'exit status 138' lead signals -- sh -c 'kill -USR1 $$; echo not ended >"$0"' "$work/signals"
     holds "the job has the signals of any other program" test ! -e "$work/signals"
     killed "until that is ended" INT 130 "$pid"
 }

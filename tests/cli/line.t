@@ -13,16 +13,17 @@ hold() {
 
 began() { until_true test -s "$work/$1" || tap_note "no job: $(cat "$work/$1.err")"; }
 
+# holding TAG WORD…: the same, and the job has begun.
+holding() { hold "$@"; began "$1"; }
+
 let_go() {
     touch "$work/$1.go"
     finished "${pids[$1]}"
 }
 
 sharing() {
-    hold reader1 -s doc
-    began reader1
-    hold reader2 --shared doc
-    began reader2
+    holding reader1 -s doc
+    holding reader2 --shared doc
     holds "two share a lock" test -s "$work/reader2"
     silent "which keeps out a client that wants it alone, silently" 75 run -n doc true
     errs "a client that counts its holders is told of another kind, though no client waits" 75 shared run -n --permits 2 doc true
@@ -49,10 +50,8 @@ sharing() {
 
 counting() {
     local tokens
-    hold permit1 --permits 2 pool
-    began permit1
-    hold permit2 --permits 2 pool
-    began permit2
+    holding permit1 --permits 2 pool
+    holding permit2 --permits 2 pool
     holds "two have two permits" test -s "$work/permit2"
     exits "a third finds none left" 75 run -n --permits 2 pool true
     errs "a client that says 3 is contradicted, by how many the others say" 75 "2 permits" run -n --permits 3 pool true
@@ -77,8 +76,7 @@ counting() {
 
 ordering() {
     local i all=()
-    hold first queue
-    began first
+    holding first queue
     for i in 1 2 3; do
         "$command" run queue -- sh -c 'echo "$1" >>"$0"' "$work/order" $i 2>/dev/null &
         all+=($!)
@@ -121,8 +119,7 @@ several() {
     exits "or what --owner says" 0 run --owner us n2 n3 -- sh -c 'for n in n2 n3; do
         "$0" verify $n --token "$(printf "%s" "$ROWLOCK_TOKEN" | tail -n 1)"; done; echo "$ROWLOCK_OWNER"' "$command"
     same "in the environment as well" "$out" "us"
-    hold some n3 n2
-    began some
+    holding some n3 n2
     exits "while one is held none is got" 75 run -n n1 n2 -- true
     exits "not even the free one" 0 run -n n1 true
     errs "-v says which is missing, and its holder" 75 "'n2' is held by sh[" run -n -v n1 n2 n4 -- true
@@ -148,8 +145,7 @@ several() {
 
 cancelling() {
     local words
-    hold holder busy
-    began holder
+    holding holder busy
     for words in "run busy true" "run -s busy true" "run free busy -- true" "acquire busy --owner impatient"; do
         # shellcheck disable=SC2086 # they are words
         start $words
@@ -180,14 +176,12 @@ circling() {
 
 waiting() {
     silent "wait does not wait for a free lock, and says nothing" 0 wait nobodys
-    hold holder house
-    began holder
+    holding holder house
     silent "wait -n finds it held, and says nothing" 75 wait -n house
     exits "so does one whose time is over" 75 wait -w 200ms house
     exits "-E changes that status" 5 wait -w 0 -E 5 house
     errs "-v names the holder, with process and lease" 75 "'house' is held by sh[" wait -v -n house
-    start wait -v house
-    until_true grep -q waiting "$work/bg.err"
+    start_until waiting wait -v house
     counts "it takes no ticket, as the list shows" 0 0 '^house ' list --waiters
     let_go holder
     ends "it ends when the lock is free" 0 "$pid"
@@ -195,8 +189,7 @@ waiting() {
     rl acquire house --owner dead --ttl 300ms
     exits "a lease that runs out is the end as well" 0 wait -w 60 house
     rl acquire house --owner alive --ttl 1h
-    start wait -v house
-    until_true grep -q waiting "$work/bg.err"
+    start_until waiting wait -v house
     killed "Ctrl-C ends it" INT 130 "$pid"
     exits "a name that is not acceptable is 64" 64 wait ""
     rl break house
@@ -206,8 +199,7 @@ waiting() {
 dying() {
     local name
     for name in grave tomb; do
-        hold holder $name
-        began holder
+        holding holder $name
         "$command" run $name -- true 2>/dev/null &
         pid=$!
         until_true queued $name 1

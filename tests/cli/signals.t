@@ -12,13 +12,11 @@ waiting() {
     holder=$pid
     until_true "$command" show held
     for signal in INT TERM HUP QUIT USR1; do
-        start run -v held -- touch "$work/never"
-        until_true grep -q waiting "$work/bg.err"
+        start_until waiting run -v held -- touch "$work/never"
         killed "SIG$signal ends the waiting" $signal $((128 + $(kill -l $signal))) "$pid"
     done
     holds "whose command never ran" test ! -e "$work/never"
-    start acquire -v held --owner impatient
-    until_true grep -q waiting "$work/bg.err"
+    start_until waiting acquire -v held --owner impatient
     killed "acquire takes it likewise" INT 130 "$pid"
     same "and prints nothing" "$out" ""
     nohup "$command" run -v -w 1s held true >/dev/null 2>"$work/nohup.err" </dev/null &
@@ -110,8 +108,7 @@ stopping() {
     killed "SIGCONT is passed on to it" CONT 4 "$stopper"
     start run stopper -- sh -c 'kill -TSTP $$; exit 4'
     ends "one that was to be suspended goes on at once" 4 "$pid"
-    start run stopper -- sh -c 'kill -STOP $$; exit 4'
-    until_true grep -q "was stopped" "$work/bg.err"
+    start_until "was stopped" run stopper -- sh -c 'kill -STOP $$; exit 4'
     killed "a stopped one can be ended" TERM 143 "$pid"
 }
 

@@ -67,8 +67,7 @@ wrong_servers() {
     exits "a run that may not wait is told so" 69 run -n waits true
     exits "and so is one whose wait is over" 69 run -w 300ms waits true
     has "which said first that it waits" "$err" "the server is away; still waiting: none of the URL's 2 servers"
-    start run waits -- touch "$work/waited"
-    until_true 60 grep -q "still waiting" "$work/bg.err"
+    start_until "still waiting" run waits -- touch "$work/waited"
     read_only "$primary" 0
     ends "a run that begins while none takes writes waits until one does" 0 "$pid"
     ok "and runs then" test -e "$work/waited"
@@ -79,8 +78,7 @@ wrong_servers() {
     exits "a reader takes a URL with one host only at its word" 0 list --url "$one"
     exits "a client that wants to lock there, and may not wait, is told" 69 run --url "$one" -n waits true
     has "why" "$err" "--read-only option"
-    start run --url "$one" waits -- true
-    until_true 60 grep -q "the server is away; still waiting: .*--read-only option" "$work/bg.err"
+    start_until "the server is away; still waiting: .*--read-only option" run --url "$one" waits -- true
     read_only "$primary" 0
     ends "and one that may wait runs when it takes writes" 0 "$pid"
     exits "a socket and several hosts do not go together" 64 list --url "$ROWLOCK_URL?socket=$primary/s.sock"

@@ -56,8 +56,7 @@ wrong_servers() {
     writes off
     until_true 60 gives 69 list || fail "the primary takes writes"
     has "where none takes writes, none will do" "$err" "none of the URL's 2 servers takes writes"
-    start run waits -- touch "$work/waited"
-    until_true 60 grep -q "the server is away; still waiting: none of the URL's 2 servers" "$work/bg.err"
+    start_until "the server is away; still waiting: none of the URL's 2 servers" run waits -- touch "$work/waited"
     writes on
     ends "a run that begins while none takes writes waits until one does" 0 "$pid"
     ok "and runs then" test -e "$work/waited"
