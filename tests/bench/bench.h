@@ -260,7 +260,6 @@ void bench_growth(const struct site *site, int64_t most, double seconds);
 /* A table for people on stdout as it comes, and the same figures as JSON when all is done. */
 void report_machine(void);
 void report_database(const char *name, const char *description);
-void report_section(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void report_contest(const char *key, const char *unit, const struct contender *contenders,
                     int count, const int *clients, int columns,
                     const struct outcome outcomes[][CONTENDERS_MAX]);
@@ -274,6 +273,8 @@ void report_clients(const char *key, const char *contender, int clients,
                     const struct column *columns, const double *values, int count);
 
 void report_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* A line of its own, after an empty one. */
+#define report_section(...) (report_line("\n" __VA_ARGS__), report_line("\n"))
 void report_number(const char *key, const char *contender, double value);
 /* What is known of a contender, in the JSON only. */
 void report_text(const char *key, const char *contender, const char *text);

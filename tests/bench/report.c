@@ -44,17 +44,6 @@ void report_database(const char *name, const char *description)
     fflush(stdout);
 }
 
-void report_section(const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    putchar('\n');
-    vprintf(format, arguments);
-    putchar('\n');
-    va_end(arguments);
-    fflush(stdout);
-}
-
 static void print_head(const char *unit, const int *clients, int columns)
 {
     printf("  %-28s", "");

@@ -147,17 +147,22 @@ static int control_soon(void *action)
     return 0;
 }
 
+/* A lock is renewed between these two acts, of which the second comes late. */
+static void renews_between(rowlock_db *db, const char *first, char *second, const char *what)
+{
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "renewed");
+    tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_OK, "one is held");
+    control(first);
+    struct helper *helper = helper_start(control_soon, second);
+    is_result(db, rowlock_renew(lock, 0), ROWLOCK_OK, what);
+    helper_join(helper);
+    tap_is_int(rowlock_release(lock), ROWLOCK_OK, "it is released");
+}
+
 static void test_restart_while_asking(void)
 {
     OWNED(db) rowlock_db *db = must_open_with(url, OPTIONS(db, .reconnect_ms = 60000));
-    OWNED(lock) rowlock_lock *lock = must_lock(db, "patient");
-    tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_OK, "one is held");
-    control("crash");
-    struct helper *helper = helper_start(control_soon, "start");
-    is_result(db, rowlock_renew(lock, 0), ROWLOCK_OK,
-              "a renewal goes on trying until the server is back");
-    helper_join(helper);
-    tap_is_int(rowlock_release(lock), ROWLOCK_OK, "it is released");
+    renews_between(db, "crash", "start", "a renewal goes on trying until the server is back");
 }
 
 /* ---- under waiters */
@@ -326,14 +331,7 @@ static void test_freeze(void)
 static void test_short_freeze(void)
 {
     OWNED(db) rowlock_db *db = open_patiently();
-    OWNED(lock) rowlock_lock *lock = must_lock(db, "held");
-    tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_OK, "one is held");
-    control("freeze");
-    struct helper *helper = helper_start(control_soon, "thaw");
-    tap_is_int(rowlock_renew(lock, 0), ROWLOCK_OK,
-               "a hiccup shorter than the deadline is no failure");
-    helper_join(helper);
-    tap_is_int(rowlock_release(lock), ROWLOCK_OK, "it is released");
+    renews_between(db, "freeze", "thaw", "a hiccup shorter than the deadline is no failure");
 }
 
 static atomic_bool told;

@@ -9,12 +9,6 @@
 static rowlock_db *db;
 static rowlock_table *table;
 
-static void must_table(void)
-{
-    table = must_prices(db, "price");
-    script_calls();
-}
-
 static void end(void)
 {
     rowlock_table_close(table);
@@ -22,23 +16,20 @@ static void end(void)
 }
 
 /* Ends the test before. */
-static void begin(void)
+static void begin_on(bool adopted, bool inside)
 {
     end();
     script_reset();
     script_jump();
-    db = script_open(NULL);
-    must_table();
+    db = adopted ? script_adopt() : script_open(NULL);
+    table = must_prices(db, "price");
+    script_calls();
+    script.inside = inside;
 }
 
-static void begin_adopted(bool inside)
+static void begin(void)
 {
-    end();
-    script_reset();
-    script_jump();
-    db = script_adopt();
-    must_table();
-    script.inside = inside;
+    begin_on(false, false);
 }
 
 /* ---- one frame */
@@ -249,12 +240,12 @@ static void test_begun_again(void)
 
 static void test_adopted(void)
 {
-    begin_adopted(false);
+    begin_on(true, false);
     changes_all(ROWLOCK_OK, WHOLE, "outside of the caller's transaction there is one of ours");
     script_next(OP_ROW_UPDATE, FAILS(RLK_UNCERTAIN));
     changes_all(ROWLOCK_ECONN, "begin save row_update", "a lost connection cannot be made anew");
     all_are(ROWLOCK_CANCELLED, "nothing was done");
-    begin_adopted(true);
+    begin_on(true, true);
     changes_all(ROWLOCK_OK, "save save row_update row_update row_update keep keep",
                 "inside of it there is a savepoint, and no commit");
     script_next(OP_ROW_UPDATE, ANSWER(.missing = true));
@@ -270,7 +261,7 @@ static void test_adopted(void)
                 "one that ended the transaction leaves nothing to be undone");
     tap_is_int(db->error.transaction_over, 1, "and says so");
     tap_ok(!db->tx, "it never was ours");
-    begin_adopted(true);
+    begin_on(true, true);
     script_next(OP_ROW_UPDATE, FAILS(RLK_UNCERTAIN));
     changes_all(ROWLOCK_ECONN, "save save row_update",
                 "the connection is lost inside: nothing more is sent");
