@@ -3,8 +3,6 @@
  * rowlock_housekeeping, the procedure that sweeps within the database. Its calls beside live
  * traffic are in lock/each_load.c. */
 #include "admin.h"
-#include "crowd.h"
-#include "scene.h"
 
 static const char PREFIX[] = "keeping_";
 static const char KEY[] = "rowlock.housekeeping";

@@ -2,7 +2,6 @@
  *
  * What gets lost of the calls that are about names, resources and tables; see loss.h. */
 #include "loss.h"
-#include "core/db.h"
 
 static void lose_list(struct loss *l)
 {

@@ -3,8 +3,6 @@
  * What a sweep removes and what it leaves, and how counters of idle names go into the floor.
  * Sweeps beside live traffic are in lock/each_load.c. */
 #include "admin.h"
-#include "crowd.h"
-#include "scene.h"
 
 static const char PREFIX[] = "sweeping_";
 static const int64_t HOUR_US = INT64_C(3600000000);

@@ -4,8 +4,6 @@
  * own, so that none meets another's dead rows. */
 #include "hand.h"
 
-#include <inttypes.h>
-
 enum { FILL_AT_ONCE = 1000 };
 
 struct batch {

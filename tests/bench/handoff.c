@@ -5,7 +5,6 @@
  */
 #include "bench.h"
 
-#include <inttypes.h>
 #include <math.h>
 
 enum { PINGS = 201, HOLDS_A_SECOND = 1000 };

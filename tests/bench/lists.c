@@ -5,7 +5,6 @@
 #include "hand.h"
 
 #include <endian.h>
-#include <inttypes.h>
 
 enum { INT8_OID = 20, TEXT_OID = 25 };
 

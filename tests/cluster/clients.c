@@ -3,7 +3,6 @@
  * Clients of the load; see load.h. Each writes down what it asks and what it is told. */
 #include "load.h"
 
-#include <poll.h>
 #include <spawn.h>
 
 enum {

@@ -3,7 +3,6 @@
  * Words of the tests about the application's own tables; see tables.h. The promises about those are
  * in tests/rows/ and tests/lock/. */
 #include "tables.h"
-#include "scene.h"
 
 const char *const op_names[] = {"update", "touch", "expect", "insert", "remove"};
 

@@ -10,7 +10,6 @@
  *   - whether one was taken
  *   - whether each step was sent (steps.h)
  *   - whether each branch of each routine was run: a statement there is prepared when it is reached */
-#include "crowd.h"
 #include "scene.h"
 #include "core/statements.h"
 #include "tables.h"

@@ -4,12 +4,7 @@
  * makes of them. */
 #include "base/url.h"
 #include "base/base.h"
-#include "tap.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
-#include <string.h>
+#include "quick.h"
 
 static bool same(const char *a, const char *b)
 {

@@ -4,9 +4,7 @@
  * The name of the database is the seed that decides how; 0: the server does not lie. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "public.h"
 
 /* In a thread of this process, until that ends. Returns the port on 127.0.0.1. */
 int fake_postgres_start(void);

@@ -3,10 +3,6 @@
  * itself reads beyond one that ends too early. */
 #include "fake.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* A letter for the type of each column: i an integer, u one without a sign, s a short one, r a double, d a decimal,
  * t a text, j JSON, y bytes, c a time, o NULL, q a type that there is not. */
 static const char letters[] = "iusrdtjycoq";

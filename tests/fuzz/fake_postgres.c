@@ -2,10 +2,6 @@
  * A server that speaks PostgreSQL's protocol. */
 #include "fake.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 static char sql[200000], tx; /* tx: the state of the transaction */
 
 static void put_number(struct fake_link *l, uint32_t number, size_t size)

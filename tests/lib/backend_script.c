@@ -4,7 +4,6 @@
 #include "backend_script.h"
 #include "core/link.h"
 
-#include <inttypes.h>
 #include <sys/eventfd.h>
 
 enum { QUEUE_MAX = 64, CALLS_MAX = 4096 };

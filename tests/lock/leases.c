@@ -2,7 +2,6 @@
  *
  * Renewal, lapsed and lost leases, grants attached to, and who may do what to them: owner and token,
  * no other client. Waiting for a lease to end is in waiting.c. */
-#include "crowd.h"
 #include "scene.h"
 
 enum { LAPSE_MS = 100 };

@@ -3,8 +3,6 @@
  * What a keeper loses, while its lock is on another connection; see loss.h. */
 #include "loss.h"
 
-#include "lock/lock.h"
-
 /* Between two looks. Many look at the same time, and what they watch must not be late for that. */
 enum { LOOK_MS = 70, LOOK_CLOSELY_MS = 20 };
 

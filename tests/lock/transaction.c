@@ -3,7 +3,6 @@
  * What becomes a part of the application's own transaction: here grants and releases that commit with its
  * work; guards and fences are in files of their own. Adopted connections that are used between
  * transactions are in adopt.c. */
-#include "crowd.h"
 #include "scene.h"
 
 /* ---- acquire */

@@ -3,7 +3,6 @@
  * Three members of a quorum; see members.h. Checks are not here. */
 #include "members.h"
 
-#include "core/step_cells.h"
 #include "core/ask.h"
 
 enum { PATIENCE_MS = 60000 };

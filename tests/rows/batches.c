@@ -4,7 +4,6 @@
  * nothing, progress, long values, violated constraints, and what it costs. One row is in versions.c.
  */
 #include "tables.h"
-#include "scene.h"
 #include "faultproxy.h"
 
 enum { UNTOUCHED = -1000, FIRST = 1 };

@@ -4,7 +4,6 @@
  * choose other keys, versions that are no integers of 64 bits, limits of an adopted session, locks that are
  * held too long. What was applied is told as applied, and nothing is applied twice. */
 #include "tables.h"
-#include "scene.h"
 
 enum { ROWS = 3, HELD_MS = 300 };
 

@@ -3,7 +3,6 @@
  * Rows under their versions as only SQLite has them: a transaction of the application's that begins without a lock.
  */
 #include "tables.h"
-#include "scene.h"
 
 static void make_rows(const struct site *s)
 {

@@ -5,8 +5,6 @@
 #include "scene.h"
 #include "tables.h"
 
-#include <inttypes.h>
-
 enum { MANY = 10000, SOME = 3000, CHUNK = 250, FEW = 1000, STOPPED = -42 };
 
 #define NAME "a walk"

@@ -10,10 +10,7 @@
 #include "base/wait.h"
 
 #include <setjmp.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/mman.h>
-#include <unistd.h>
 #include <ucontext.h>
 
 enum { STACK = 256 * 1024, BUCKETS = 4096, ALARMS = 1 << 20 };

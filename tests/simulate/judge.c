@@ -2,12 +2,6 @@
  * What must hold at each moment, and the story that a failure tells. */
 #include "simulate.h"
 
-#include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { NAMES_MOST = 4096, STORY = 60, TOKENS = 64 };
 
 char judge_command[500];

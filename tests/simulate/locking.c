@@ -4,14 +4,6 @@
 
 #include "lock/lock.h"
 
-#include <inttypes.h>
-#include <rowlock/admin.h>
-#include <rowlock/tx.h>
-#include <rowlock/versions.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { LOCKS_MOST = 2 };
 
 /* A thread with a handle, and a lock or two that it may acquire together. */

@@ -11,12 +11,6 @@
 #include "drivers/sqlite/driver.h"
 #include "quorum/ballot.h"
 
-#include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum {
     QUICKEST = 30,
     SLOWEST = 2 * MILLISECOND,

@@ -9,12 +9,6 @@
  *   - Walks that went to their end have written each row equally often. */
 #include "simulate.h"
 
-#include <inttypes.h>
-#include <rowlock/once.h>
-#include <rowlock/walk.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 enum { FUNDS = 1000, WORKS_MOST = 1 << 22, ROWS_MOST = 64, BATCH_MOST = 10, CHUNK = 7 };
 
 enum outcome { UNKNOWN, DONE, UNDONE };

@@ -12,10 +12,7 @@
  *   worlds.c   which clients and servers there are, and what happens to them */
 #pragma once
 
-#include <rowlock/pool.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "public.h"
 
 enum { SECOND = 1000000, MILLISECOND = 1000 };
 

@@ -11,16 +11,6 @@
  *   WITHOUT='late kill …': without these faults. CLIENTS=3: with so many clients. */
 #include "simulate.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <rowlock/admin.h>
-#include <rowlock/quorum.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-
 static const char *const world_names[WORLDS] = {"one", "keepers", "pool", "quorum", "rows"};
 
 enum { CLIENTS_MOST = 64, CALM_MOST = 900 * SECOND, LEASES_END = 2000 * SECOND };
