@@ -83,14 +83,13 @@ struct parts {
 
 static void splits(const char *text, struct parts want)
 {
-    struct rlk_url url;
+    CLOSED_BY(rlk_url_free) struct rlk_url url;
     const char *why = NULL;
     const int result = rlk_url_split(text, &url, &why);
     tap_ok(result == 0 && same(url.user, want.user) && same(url.password, want.password) &&
                same(url.path, want.path) && url.hosts == 1 && same(url.host[0].name, want.host) &&
                url.host[0].port == want.port,
            "parts of %s", text);
-    rlk_url_free(&url);
 }
 
 static void test_parts(void)
@@ -113,13 +112,12 @@ static void test_parts(void)
 
 static void splits_hosts(const char *text, const struct rlk_url_host *want, size_t count)
 {
-    struct rlk_url url;
+    CLOSED_BY(rlk_url_free) struct rlk_url url;
     const char *why = NULL;
     bool fine = rlk_url_split(text, &url, &why) == 0 && url.hosts == count && same(url.path, "d");
     for (size_t i = 0; fine && i < count; i++)
         fine = same(url.host[i].name, want[i].name) && url.host[i].port == want[i].port;
     tap_ok(fine, "hosts of %.60s", text);
-    rlk_url_free(&url);
 }
 
 static void test_hosts(void)
@@ -157,10 +155,9 @@ static void test_parameters(void)
 
 static void refuses_to_split(const char *text)
 {
-    struct rlk_url url;
+    CLOSED_BY(rlk_url_free) struct rlk_url url;
     const char *why = NULL;
     tap_ok(rlk_url_split(text, &url, &why) == -1 && why && *why, "refused: %.60s", text);
-    rlk_url_free(&url);
 }
 
 static void test_bad_urls(void)
@@ -190,13 +187,12 @@ static void test_bad_urls(void)
 /* want: the URLs, each in brackets. */
 static void cuts(const char *text, size_t count, const char *want)
 {
-    struct rlk_urls urls;
+    CLOSED_BY(rlk_urls_free) struct rlk_urls urls;
     char got[500] = "";
     bool done = rlk_urls_cut(text, &urls);
     for (size_t i = 0; done && i < urls.count && i < RLK_URLS_MAX; i++)
         snprintf(got + strlen(got), sizeof got - strlen(got), "[%s]", urls.url[i]);
     tap_ok(done && urls.count == count && same(got, want), "'%s' is %zu: %s", text, count, got);
-    rlk_urls_free(&urls);
 }
 
 static void test_several(void)

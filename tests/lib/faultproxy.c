@@ -604,6 +604,8 @@ struct faultproxy *faultproxy_start(const char *url, char **through)
 
 void faultproxy_stop(struct faultproxy *proxy)
 {
+    if (!proxy)
+        return;
     give(proxy, STOP);
     pthread_join(proxy->thread, NULL);
     refuse_all(proxy);
@@ -612,12 +614,6 @@ void faultproxy_stop(struct faultproxy *proxy)
     pthread_cond_destroy(&proxy->obeyed);
     pthread_mutex_destroy(&proxy->guard);
     free(proxy);
-}
-
-void owned_proxy_ends(struct faultproxy **proxy)
-{
-    if (*proxy)
-        faultproxy_stop(*proxy);
 }
 
 int faultproxy_round_trips(struct faultproxy *proxy)

@@ -12,10 +12,9 @@ struct faultproxy;
 /* Forwards a port of this machine to the server in url (…@host:port/…). *through is the URL of the
  * proxy; free it. NULL: the URL has no port, or its host is neither an address nor localhost. */
 struct faultproxy *faultproxy_start(const char *url, char **through);
-/* Closes every connection. Drops what is delayed. */
+/* Closes every connection. Drops what is delayed. NULL is skipped. */
 void faultproxy_stop(struct faultproxy *proxy);
-/* For OWNED(proxy) of quick.h; NULL is skipped. */
-void owned_proxy_ends(struct faultproxy **proxy);
+OWNED_ENDS(proxy, struct faultproxy, faultproxy_stop)
 
 /* Round trips since the last call. */
 int faultproxy_round_trips(struct faultproxy *proxy);

@@ -31,6 +31,11 @@
 
 /* "OWNED(db) rowlock_db *one = …": closed at the end of the block, the last first. */
 #define OWNED(kind) __attribute__((cleanup(owned_##kind##_ends)))
+#define OWNED_ENDS(kind, type, close)                    \
+    static inline void owned_##kind##_ends(type **owned) \
+    {                                                    \
+        close(*owned);                                   \
+    }
 /* The same for a struct: "CLOSED_BY(guest_close) struct guest g;". */
 #define CLOSED_BY(close) __attribute__((cleanup(close)))
 

@@ -312,19 +312,6 @@ int wait_lock(rowlock_lock *lock, int64_t ttl_ms, int64_t wait_ms)
     return rowlock_acquire(lock, OPTIONS(acquire, .ttl_ms = ttl_ms, .wait_ms = wait_ms));
 }
 
-#define OWNED_ENDS(kind, type, close)      \
-    void owned_##kind##_ends(type **owned) \
-    {                                      \
-        close(*owned);                     \
-    }
-OWNED_ENDS(db, rowlock_db, rowlock_db_close)
-OWNED_ENDS(lock, rowlock_lock, rowlock_lock_close)
-OWNED_ENDS(table, rowlock_table, rowlock_table_close)
-OWNED_ENDS(keeper, rowlock_keeper, rowlock_keeper_close)
-OWNED_ENDS(once, rowlock_once, rowlock_once_close)
-OWNED_ENDS(pool, rowlock_pool, rowlock_pool_close)
-OWNED_ENDS(text, char, free)
-
 void close_each_lock(rowlock_lock *const *locks, size_t count)
 {
     for (size_t i = 0; i < count; i++)

@@ -73,14 +73,13 @@ void must_install(const char *url);
 void close_each_lock(rowlock_lock *const *locks, size_t count);
 void close_each_db(rowlock_db *const *dbs, size_t count);
 
-/* For OWNED; text is freed. */
-void owned_db_ends(rowlock_db **db);
-void owned_lock_ends(rowlock_lock **lock);
-void owned_table_ends(rowlock_table **table);
-void owned_keeper_ends(rowlock_keeper **keeper);
-void owned_once_ends(rowlock_once **once);
-void owned_pool_ends(rowlock_pool **pool);
-void owned_text_ends(char **text);
+OWNED_ENDS(db, rowlock_db, rowlock_db_close)
+OWNED_ENDS(lock, rowlock_lock, rowlock_lock_close)
+OWNED_ENDS(table, rowlock_table, rowlock_table_close)
+OWNED_ENDS(keeper, rowlock_keeper, rowlock_keeper_close)
+OWNED_ENDS(once, rowlock_once, rowlock_once_close)
+OWNED_ENDS(pool, rowlock_pool, rowlock_pool_close)
+OWNED_ENDS(text, char, free)
 
 /* For rowlock_list() and rowlock_list_waiters(). */
 int ignore_grant(void *context, const rowlock_grant *grant);

@@ -119,7 +119,7 @@ static void test_at_once(void)
 static void test_fails(void)
 {
     script_reset();
-    struct one a = open_one("a");
+    CLOSED_BY(close_one) struct one a = open_one("a");
     script_always(OP_OPEN, FAILS(RLK_DENIED));
     tap_is_int(keep(a.lock, 10000), ROWLOCK_EDENIED, "the keeper is refused: no wait");
     tap_ok(strstr(why(a.db), "the server's own words") != NULL, "it says why");
@@ -130,20 +130,18 @@ static void test_fails(void)
     script_next(OP_OPEN, FAILS(RLK_UNSENT));
     script_always(OP_OPEN, ANSWER(.class = RLK_DONE));
     tap_is_int(keep(a.lock, 60000), ROWLOCK_OK, "a wait goes on until the server is back");
-    close_one(&a);
 }
 
 static void test_cancelled(void)
 {
     script_reset();
-    struct one a = open_one("a");
+    CLOSED_BY(close_one) struct one a = open_one("a");
     script_always(OP_OPEN, FAILS(RLK_UNSENT));
     struct helper *waiter = keep_for_long(&a);
     tap_ok(EVENTUALLY(script_count(OP_OPEN) > 2), "a wait for a keeper");
     rowlock_cancel(a.db);
     helper_join(waiter);
     tap_is_int(a.result, ROWLOCK_CANCELLED, "is cancelled");
-    close_one(&a);
 }
 
 /* ---- a keeper that another thread is opening */
@@ -192,6 +190,7 @@ static struct helper *open_stuck(struct one *opening, int connections)
 static void test_one_attempt(void)
 {
     script_reset();
+    CLOSED_BY(close_one)
     struct one opening = open_one("a"), cancelled = open_one("b"), waiting = open_one("c");
     script_always(OP_OPEN, FAILS(RLK_DENIED));
     struct helper *opener = open_stuck(&opening, 4);
@@ -207,9 +206,6 @@ static void test_one_attempt(void)
     tap_is_int(waiting.result, ROWLOCK_EDENIED, "to all that have waited for it");
     tap_ok(strstr(why(waiting.db), "the server's own words") != NULL, "they are told why");
     tap_is_int(script_count(OP_OPEN), 4, "after one attempt");
-    close_one(&opening);
-    close_one(&cancelled);
-    close_one(&waiting);
 }
 
 /* The one that has opened it closes its handle before the other looks again. */
@@ -238,7 +234,7 @@ static void test_reentry(void)
 {
     script_reset();
     script_freeze();
-    struct one a = open_one("a");
+    CLOSED_BY(close_one) struct one a = open_one("a");
     tap_is_int(rowlock_acquire(a.lock, OPTIONS(acquire, .ttl_ms = TTL_MS)), ROWLOCK_OK,
                "a lock without a keeper");
     tap_is_int(keep(a.lock, 0), ROWLOCK_OK, "acquired once more, with one");
@@ -246,7 +242,6 @@ static void test_reentry(void)
     tap_ok(EVENTUALLY(script_count(OP_RENEW_ALL) > 0), "is renewed");
     tap_is_int(rowlock_release(a.lock), ROWLOCK_OK, "it is released once");
     tap_is_int(rowlock_lock_state(a.lock), ROWLOCK_STATE_HELD, "and still held");
-    close_one(&a);
 }
 
 static void test_refused(void)
@@ -292,11 +287,10 @@ static void test_fork(void)
     if (getenv("ROWLOCK_TEST_WRAPPER")) /* valgrind: a child leaves its parent's keeper alone */
         return;
     script_reset();
-    struct one a = open_one("a");
+    CLOSED_BY(close_one) struct one a = open_one("a");
     tap_is_int(keep(a.lock, 0), ROWLOCK_OK, "a lock is kept");
     tap_is_int(child_join(child_start(in_child, &a)), 0, "a child has a keeper of its own");
     tap_is_int(rowlock_release(a.lock), ROWLOCK_OK, "its parent's lock stands");
-    close_one(&a);
 }
 
 /* ---- how long a statement may last */
@@ -305,6 +299,7 @@ static int64_t limit_ms(int64_t ttl_ms, int64_t timeout_ms)
 {
     script_reset();
     script_freeze();
+    CLOSED_BY(close_one)
     struct one a = open_with(OPTIONS(db, .statement_timeout_ms = timeout_ms), "a");
     int result = rowlock_acquire(a.lock, OPTIONS(acquire, .ttl_ms = ttl_ms, .keep = 1));
     if (result != ROWLOCK_OK)
@@ -313,7 +308,6 @@ static int64_t limit_ms(int64_t ttl_ms, int64_t timeout_ms)
     if (!EVENTUALLY(script_count(OP_RENEW_ALL) > 0))
         tap_ok(false, "the lease is renewed");
     int64_t limit = (script.deadline_us - rlk_now_us()) / 1000;
-    close_one(&a);
     return limit;
 }
 

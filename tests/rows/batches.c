@@ -45,7 +45,6 @@ static struct load load_new(size_t n)
     return l;
 }
 
-#define owned_load_ends load_free
 static void load_free(struct load *l)
 {
     free(l->changes);
@@ -123,7 +122,7 @@ static void expect_version(struct load *l, int64_t version)
 
 static void all_at(const struct site *s, rowlock_table *t, size_t n, int chunk, bool all)
 {
-    OWNED(load) struct load l = load_new(n);
+    CLOSED_BY(load_free) struct load l = load_new(n);
     const rowlock_change_options *how = HOW(.chunk = chunk, .all_or_nothing = all);
     tap_note("%zu rows in chunks of %d%s", n, chunk, all ? ", all or nothing" : "");
     site_run(s, "DELETE FROM bat_rows");
@@ -221,7 +220,7 @@ static void mixed_outcomes(const struct site *s, rowlock_table *t, enum op op, i
                            bool all_or_nothing)
 {
     char before[400];
-    OWNED(load) struct load l = load_new(MIXED);
+    CLOSED_BY(load_free) struct load l = load_new(MIXED);
     /* Two of five rows are as they should be. The others are newer, older, or gone. */
     fill(s, MIXED);
     site_run(s, "UPDATE bat_rows SET version = %d WHERE id %% 5 = 1", FIRST + 3);
@@ -304,7 +303,7 @@ static void refused(const struct site *s, rowlock_table *t, struct load *l, enum
 
 static void duplicates(const struct site *s, rowlock_table *t)
 {
-    OWNED(load) struct load l = load_new(50);
+    CLOSED_BY(load_free) struct load l = load_new(50);
     fill(s, 50);
     int64_t was = l.keys[49].number;
     l.keys[49].number = l.keys[3].number;
@@ -358,7 +357,7 @@ static void same_to_the_database(const struct site *s)
 
 static void kinds_of_parameters(const struct site *s)
 {
-    OWNED(load) struct load l = load_new(30);
+    CLOSED_BY(load_free) struct load l = load_new(30);
     OWNED(table) rowlock_table *t = open_rows(s, "n = n + ?, note = ?");
     fill(s, 30);
     change_of(&l, 17)->values = VALUES(rowlock_decimal("1"), rowlock_null());
@@ -392,7 +391,7 @@ static int on_progress(void *context, size_t done, size_t total)
 
 static void progress_is_told(const struct site *s, rowlock_table *t)
 {
-    OWNED(load) struct load l = load_new(25);
+    CLOSED_BY(load_free) struct load l = load_new(25);
     struct progress p = {.calls = 0};
     const rowlock_change_options *how = TOLD_TO(&p, .chunk = 10);
     fill(s, 25);
@@ -405,7 +404,7 @@ static void progress_is_told(const struct site *s, rowlock_table *t)
 
 static void progress_stops(const struct site *s, rowlock_table *t, bool all_or_nothing)
 {
-    OWNED(load) struct load l = load_new(25);
+    CLOSED_BY(load_free) struct load l = load_new(25);
     struct progress p = {.stop_at = 2};
     char before[400];
     size_t good = 0;
@@ -443,7 +442,7 @@ static char *long_text(size_t length, char last)
 /* Chunks that would be too long are made shorter. */
 static void long_values(const struct site *s, size_t rows, size_t length, int chunks)
 {
-    OWNED(load) struct load l = load_new(rows);
+    CLOSED_BY(load_free) struct load l = load_new(rows);
     struct progress p = {.calls = 0};
     const rowlock_change_options *how = TOLD_TO(&p, .chunk = 0);
     rowlock_row row = ROWLOCK_ROW_INIT;
@@ -491,7 +490,7 @@ static void rows_are_named(const struct load *l, bool all_or_nothing)
 
 static void violation(const struct site *s, rowlock_table *t, enum op op, bool all_or_nothing)
 {
-    OWNED(load) struct load l = load_new(30);
+    CLOSED_BY(load_free) struct load l = load_new(30);
     char before[400];
     fill(s, 30);
     if (op == INSERT)
@@ -589,7 +588,7 @@ static void kinds_of_violations(const struct site *s)
 static void insert_texts(const struct site *s, size_t rows, int digits)
 {
     OWNED(table) rowlock_table *t = must_open_table(s, "bat_counted", NULL);
-    OWNED(load) struct load l = load_new(rows);
+    CLOSED_BY(load_free) struct load l = load_new(rows);
     char texts[200][201];
     for (size_t i = 0; i < rows; i++) {
         snprintf(texts[i], sizeof texts[i], "%0*zu", digits, i + 1);
@@ -665,7 +664,7 @@ struct cost {
 static void costs_are(const struct site *s, struct faultproxy *proxy, rowlock_db *db,
                       rowlock_table *t, enum op op, struct cost cost)
 {
-    OWNED(load) struct load l = load_new(30);
+    CLOSED_BY(load_free) struct load l = load_new(30);
     int want = !cost.stale ? ROWLOCK_OK : op == INSERT ? ROWLOCK_EXISTS : ROWLOCK_STALE;
     for (int i = 0; i < 2; i++) {
         fill(s, 30);

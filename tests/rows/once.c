@@ -26,7 +26,6 @@ static struct asking ask_open(const struct contract *c)
     return a;
 }
 
-#define owned_asking_ends ask_close
 static void ask_close(struct asking *a)
 {
     for (int h = 0; h < COUNT(a->handles); h++)
@@ -200,7 +199,7 @@ static void play_act(struct asking *a, const struct step *s)
 
 static void play(const struct contract *c, const struct step *s)
 {
-    OWNED(asking) struct asking a = ask_open(c);
+    CLOSED_BY(ask_close) struct asking a = ask_open(c);
     for (; s->what; s++) {
         if (s->late)
             site_run(&a.site, "UPDATE rowlock_once SET expires = 1");
@@ -395,7 +394,7 @@ static const struct step server_plays[] = {
 
 static void misuse(const struct contract *c)
 {
-    OWNED(asking) struct asking a = ask_open(c);
+    CLOSED_BY(ask_close) struct asking a = ask_open(c);
     OWNED(once) rowlock_once *once = NULL;
     claim(a.site.db, NULL, NULL, ROWLOCK_EINVAL, "no key");
     tap_is_int(rowlock_once_claim(a.site.db, "short", NULL, NULL), ROWLOCK_EINVAL, "no handle");
@@ -413,7 +412,7 @@ static void misuse(const struct contract *c)
 static void results_of_any_length(const struct contract *c)
 {
     static const size_t lengths[] = {0, 1, RESULT_MAX};
-    OWNED(asking) struct asking a = ask_open(c);
+    CLOSED_BY(ask_close) struct asking a = ask_open(c);
     OWNED(text) char *long_result = calloc(1, RESULT_MAX + 1);
     if (!long_result)
         abort();
@@ -472,7 +471,7 @@ static void contests(const struct contract *c)
 
 static void other_tables(const struct contract *c)
 {
-    OWNED(asking) struct asking a = ask_open(c);
+    CLOSED_BY(ask_close) struct asking a = ask_open(c);
     OWNED(text) char *url = fresh_tables(c, "once2_");
     OWNED(db) rowlock_db *elsewhere = must_open(url);
     OWNED(once) rowlock_once *once = claim(a.site.db, "tables", NULL, ROWLOCK_OK, "claimed");
@@ -501,7 +500,7 @@ static void swept(const struct asking *a, int64_t older_ms, int32_t batch, int64
 
 static void sweeps(const struct contract *c)
 {
-    OWNED(asking) struct asking a = ask_open(c);
+    CLOSED_BY(ask_close) struct asking a = ask_open(c);
     int64_t day_ms = INT64_C(1000) * DAY_S, removed = -1;
     static const char *const names[] = {"done 0", "done 1", "done 2", "done 3", "done 4"};
     for (int i = 0; i < COUNT(names); i++) {
@@ -559,7 +558,7 @@ static struct listed list(rowlock_db *db, const char *prefix, int stop_at, int w
 
 static void lists(const struct contract *c)
 {
-    OWNED(asking) struct asking a = ask_open(c);
+    CLOSED_BY(ask_close) struct asking a = ask_open(c);
     rowlock_once *once[3];
     rowlock_once_options o = once_about("a sum", 3600000);
     o.token = 17;

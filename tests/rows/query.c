@@ -43,7 +43,6 @@ static struct desk open_desk(const struct contract *c, bool adopted)
     return d;
 }
 
-#define owned_desk_ends close_desk
 static void close_desk(struct desk *d)
 {
     rowlock_db_close(d->db);
@@ -446,7 +445,7 @@ static void failed_inside(struct desk *d)
 
 static void stays_in_theirs(const struct contract *c)
 {
-    OWNED(desk) struct desk d = open_desk(c, true);
+    CLOSED_BY(close_desk) struct desk d = open_desk(c, true);
     for (int commits = 0; commits < 2; commits++) {
         make_rules(c, 0);
         raw_run(c->raw, d.session, "%s", c->begin);
@@ -481,7 +480,7 @@ static void left_as_it_was(const struct contract *c)
 /* What a conflict clause of the table's does to the transaction. */
 static void ended_by_a_rule(const struct contract *c)
 {
-    OWNED(desk) struct desk d = open_desk(c, false);
+    CLOSED_BY(close_desk) struct desk d = open_desk(c, false);
     make_rules(c, 1);
     play(&d, "a transaction", "begin add:2");
     says(&d, 0, "INSERT OR ROLLBACK INTO query_rules VALUES (1, 'x', 0)", RLK_VIOLATION,
@@ -494,7 +493,7 @@ static void ended_by_a_rule(const struct contract *c)
 static void no_file_yet(const struct contract *c)
 {
     OWNED(text) char *url = file_url("query-nothing.db");
-    OWNED(desk) struct desk d = {.c = c, .whose = "no file", .db = must_open(url)};
+    CLOSED_BY(close_desk) struct desk d = {.c = c, .whose = "no file", .db = must_open(url)};
     play(&d, "nothing is there", "closed begin=INVALID commit=NO_TX bad=INVALID");
     tap_is_str(d.call.text, "there is no such file yet", "and told why");
     tap_ok(access(path_of(url), F_OK) != 0, "nor was one made");
@@ -507,7 +506,7 @@ static void reader_in_the_way(const struct contract *c)
     struct contract here = *c;
     here.url = url;
     make_rules(&here, 1);
-    OWNED(desk) struct desk d = open_desk(&here, false);
+    CLOSED_BY(close_desk) struct desk d = open_desk(&here, false);
     OWNED(session) void *reader = c->raw->open(url);
     const char *update = "UPDATE query_rules SET n = 1 RETURNING n";
     raw_run(c->raw, reader, "BEGIN");
@@ -530,7 +529,7 @@ static void no_memory_for_rows(const struct contract *c)
     /* A connection of a pool has room from earlier rows. */
     if (getenv("ROWLOCK_TEST_POOL"))
         return;
-    OWNED(desk) struct desk d = open_desk(c, false);
+    CLOSED_BY(close_desk) struct desk d = open_desk(c, false);
     make_rules(c, 1);
     for (int inside = 0; inside < 2; inside++) {
         play(&d, "in a transaction", inside ? "begin" : "");
@@ -551,7 +550,7 @@ static void one_kind_of_connection(const struct contract *c, bool adopted)
         wrong_texts,    no_memory,     frames_and_places, failed_inside,
     };
     for (size_t i = 0; i < COUNT(parts); i++) {
-        OWNED(desk) struct desk d = open_desk(c, adopted);
+        CLOSED_BY(close_desk) struct desk d = open_desk(c, adopted);
         parts[i](&d);
     }
 }
@@ -560,7 +559,7 @@ static void one_kind_of_connection(const struct contract *c, bool adopted)
 static void prepared_after_install(const struct contract *c)
 {
     OWNED(text) char *url = no_tables(c, "planned_");
-    OWNED(desk) struct desk d = {.c = c, .whose = "own", .db = must_open(url)};
+    CLOSED_BY(close_desk) struct desk d = {.c = c, .whose = "own", .db = must_open(url)};
     OWNED(lock) rowlock_lock *lock = must_lock(d.db, "planned");
     is_result(d.db, try_lock(lock, TTL_MS), ROWLOCK_ESCHEMA, "a try without tables");
     is_result(d.db, rowlock_install(d.db), ROWLOCK_OK, "the same connection makes them");

@@ -35,7 +35,6 @@ static struct trial trial_open(const struct site *s)
                           .report = ROWLOCK_RETRY_REPORT_INIT};
 }
 
-#define owned_trial_ends trial_close
 static void trial_close(struct trial *trial)
 {
     rowlock_table_close(trial->t);
@@ -220,7 +219,7 @@ static const struct {
 
 static void results(const struct site *s)
 {
-    OWNED(trial) struct trial trial = trial_open(s);
+    CLOSED_BY(trial_close) struct trial trial = trial_open(s);
     for (int i = 0; i < COUNT(cases); i++) {
         rowlock_retry_options o =
             *OPTIONS(retry, .attempts = cases[i].attempts, .lock_after = cases[i].lock_after,
@@ -245,7 +244,7 @@ static void other_results(const struct site *s)
         ROWLOCK_EUNCERTAIN, ROWLOCK_NONE, ROWLOCK_ESERVER, ROWLOCK_CANCELLED, ROWLOCK_EMISUSE, \
         ROWLOCK_ECONN
     static const int others[] = {OTHERS};
-    OWNED(trial) struct trial trial = trial_open(s);
+    CLOSED_BY(trial_close) struct trial trial = trial_open(s);
     trial.tries = -1;
     for (int i = 0; i < COUNT(others); i++) {
         trial.says = others[i];
@@ -261,7 +260,7 @@ static void other_results(const struct site *s)
 
 static void overlooked(const struct site *s)
 {
-    OWNED(trial) struct trial trial = trial_open(s);
+    CLOSED_BY(trial_close) struct trial trial = trial_open(s);
     int result = run_trial(&trial, overlook, OPTIONS(retry, .attempts = 2));
     if (is_postgres(s->c)) {
         tap_ok(result != ROWLOCK_OK && result != MINE, "a transaction that an error ended (%s)",
@@ -357,7 +356,7 @@ static void after_a_snapshot(const struct contract *c, int i)
     if (snapshots[i].database && strcmp(snapshots[i].database, c->database) != 0)
         return;
     OWNED(site) struct site s = level ? site_adopt(c) : site_open(c);
-    OWNED(trial) struct trial trial = trial_open(&s);
+    CLOSED_BY(trial_close) struct trial trial = trial_open(&s);
     trial.tries = 2;
     if (!set_session(&s, snapshots[i].setting)) {
         tap_skip(8, "this server has no innodb_snapshot_isolation");
@@ -373,7 +372,7 @@ static void after_a_snapshot(const struct contract *c, int i)
 static void adopted(const struct contract *c)
 {
     OWNED(site) struct site s = site_adopt(c);
-    OWNED(trial) struct trial trial = trial_open(&s);
+    CLOSED_BY(trial_close) struct trial trial = trial_open(&s);
     trial.tries = 2;
     trial.says = ROWLOCK_STALE;
     is_result(s.db, run_trial(&trial, write_by_hand, NULL), ROWLOCK_OK,
@@ -401,7 +400,7 @@ static void adopted(const struct contract *c)
 static void guarded(const struct contract *c)
 {
     OWNED(site) struct site s = site_adopt(c);
-    OWNED(trial) struct trial trial = trial_open(&s);
+    CLOSED_BY(trial_close) struct trial trial = trial_open(&s);
     OWNED(db) rowlock_db *holder = must_open(c->url);
     OWNED(lock) rowlock_lock *lock = trial.lock = must_lock(holder, "retry guard");
     is_result(holder, try_lock(lock, TTL_MS), ROWLOCK_OK, "a lock is held");

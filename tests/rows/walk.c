@@ -109,7 +109,6 @@ static struct tour tour_open(const struct contract *c)
     return tour_over(c, NULL, "walk_rows", NAMES("id"));
 }
 
-#define owned_tour_ends tour_close
 static void tour_close(struct tour *tour)
 {
     rowlock_table_close(tour->t);
@@ -228,7 +227,7 @@ static int walk_inside(struct tour *tour, int64_t id)
 {
     if (id != 1)
         return 0;
-    OWNED(tour) struct tour second = tour_open(tour->site.c);
+    CLOSED_BY(tour_close) struct tour second = tour_open(tour->site.c);
     goes(&second, ROWLOCK_BUSY, "another of the same name meanwhile");
     second.how.wait_ms = 20;
     goes(&second, ROWLOCK_TIMEOUT, "or one that waits, but not long enough");
@@ -351,7 +350,7 @@ static const struct trip {
 static void make_trip(const struct contract *c, const struct trip *trip)
 {
     make_rows(c, trip->rows);
-    OWNED(tour) struct tour tour = tour_open(c);
+    CLOSED_BY(tour_close) struct tour tour = tour_open(c);
     tour.hook = trip->hook;
     tour.how.ttl_ms = trip->ttl_ms;
     if (trip->each)
@@ -388,7 +387,7 @@ static void texts(const struct contract *c)
 {
     char text[40];
     make_rows(c, FEW);
-    OWNED(tour) struct tour tour = tour_open(c);
+    CLOSED_BY(tour_close) struct tour tour = tour_open(c);
     OWNED(table) rowlock_table *t = must_open_table(&tour.site, "walk_rows", NAMES("note"));
     is_result(
         tour.site.db,
@@ -402,7 +401,7 @@ static void texts(const struct contract *c)
 static void misuse(const struct contract *c)
 {
     make_rows(c, 1);
-    OWNED(tour) struct tour tour = tour_open(c);
+    CLOSED_BY(tour_close) struct tour tour = tour_open(c);
     struct walking good = tour.how;
     tour.how.name = NULL;
     goes(&tour, ROWLOCK_EINVAL, "without a name");
@@ -451,7 +450,7 @@ static const struct cut {
 static void cut_short(const struct contract *c, const struct cut *cut)
 {
     make_rows(c, FEW);
-    OWNED(tour) struct tour tour = tour_open(c);
+    CLOSED_BY(tour_close) struct tour tour = tour_open(c);
     tour.how.chunk = 100;
     tour.cancel_at = cut->cancel_at;
     tour.stop_at = cut->stop_at;
@@ -477,7 +476,7 @@ static void cut_short(const struct contract *c, const struct cut *cut)
 
 static void does_not_resume(const struct contract *c, const char *name, const char *const *key)
 {
-    OWNED(tour) struct tour tour = tour_over(c, NULL, name, key);
+    CLOSED_BY(tour_close) struct tour tour = tour_over(c, NULL, name, key);
     goes(&tour, ROWLOCK_EINVAL, "the next walk of this name, over another table or key,");
     tap_ok(strstr(why(tour.site.db), "another table"), "is told so: %s", why(tour.site.db));
 }
@@ -487,7 +486,7 @@ static void another_table(const struct contract *c)
 {
     char schema[100] = "main";
     make_rows(c, FEW);
-    OWNED(tour) struct tour tour = tour_open(c);
+    CLOSED_BY(tour_close) struct tour tour = tour_open(c);
     struct site *s = &tour.site;
     site_table(s, "walk_keys", "id BIGINT PRIMARY KEY, n BIGINT NOT NULL, version BIGINT NOT NULL");
     site_run(s, "INSERT INTO walk_keys SELECT id, n, version FROM walk_rows");
@@ -521,7 +520,7 @@ struct death {
 static int walk_to_death(void *argument)
 {
     const struct death *death = argument;
-    OWNED(tour) struct tour tour = tour_open(death->c);
+    CLOSED_BY(tour_close) struct tour tour = tour_open(death->c);
     tour.hook = interfere;
     tour.die_at = death->at ? death->at : death->late_at;
     tour.die_late = death->late_at > 0;
@@ -530,7 +529,7 @@ static int walk_to_death(void *argument)
 
 static void ends_well(const struct contract *c, int resumed)
 {
-    OWNED(tour) struct tour tour = tour_open(c);
+    CLOSED_BY(tour_close) struct tour tour = tour_open(c);
     tour.hook = interfere;
     goes(&tour, ROWLOCK_OK, "the next walk comes to the end");
     tap_is_int(tour.report.resumed, resumed, "from where the other was");
@@ -571,7 +570,7 @@ static void killed(const struct contract *c)
 /* Cut short again and again: the key goes through the checkpoint each time. */
 static void walk_keys(const struct contract *c, const char *const *key, const char *what)
 {
-    OWNED(tour) struct tour tour = tour_over(c, NULL, "walk_keys", key);
+    CLOSED_BY(tour_close) struct tour tour = tour_over(c, NULL, "walk_keys", key);
     long long count = int_on(c, "SELECT count(*) FROM walk_keys");
     int result = STOPPED, runs = 0;
     tour.how.chunk = count > 10 ? 3 : 1;
@@ -620,7 +619,7 @@ static void forked(const struct contract *c)
 {
     pid_t parent = getpid();
     make_rows(c, FEW);
-    OWNED(tour) struct tour tour = tour_open(c);
+    CLOSED_BY(tour_close) struct tour tour = tour_open(c);
     tour.hook = fork_here;
     tour.fork_at = FEW / CHUNK + 1; /* the last */
     int result = go(&tour);
