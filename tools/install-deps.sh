@@ -3,6 +3,8 @@
 #
 # usage: tools/install-deps.sh [GROUP]...
 #   sqlite    build with the embedded database only (enough for `make demo`)
+#   build     build with every database
+#   wheel     what `make wheel` needs
 #   all       build with every database, and run `make check` (the default)
 #   more      what `make check-more` also needs. Debian starts Prometheus and pgpool as services.
 #   lint      what `make lint` and `make format` need
@@ -19,10 +21,11 @@
 set -euo pipefail
 
 sqlite_needs=(make=make gcc=gcc libc6-dev pkg-config=pkg-config libsqlite3-dev libjansson-dev)
+build_needs=("${sqlite_needs[@]}" libncurses-dev libpq-dev libmariadb-dev)
 # For /usr/bin/python3, which is not what python3 is for everyone.
-python_needs=(python3-cffi python3-dev python3-setuptools python3-wheel python3-pip python3-psycopg python3-psycopg2
-    python3-mysqldb python3-pymysql python3-asyncpg mypy)
-all_needs=("${sqlite_needs[@]}" libncurses-dev libpq-dev libmariadb-dev "g++=g++" nm=binutils prove=perl
+wheel_needs=("${build_needs[@]}" python3-cffi python3-dev python3-setuptools python3-wheel python3-pip)
+python_needs=(python3-venv python3-psycopg python3-psycopg2 python3-mysqldb python3-pymysql python3-asyncpg mypy)
+all_needs=("${wheel_needs[@]}" "g++=g++" nm=binutils prove=perl
     setpriv=util-linux script=bsdutils sqlite3=sqlite3 postgresql mariadbd=mariadb-server-core mariadb=mariadb-client-core
     openssl=openssl systemd-analyze=systemd locales mandoc=mandoc zsh=zsh fish=fish faketime=faketime tzdata "${python_needs[@]}"
     python3-prometheus-client python3-django python3-sqlalchemy python3-celery)
@@ -39,7 +42,8 @@ peers_needs=(redis-server=redis-server libhiredis-dev etcd=etcd-server zookeeper
     memcached=memcached libmemcached-dev libcurl4-openssl-dev python3-redis)
 model_needs=("${sqlite_needs[@]}" spin=spin)
 check_reproducible_needs=(faketime=faketime locales)
-deb_needs=(build-essential debhelper libjansson-dev libmariadb-dev libncurses-dev libpq-dev libsqlite3-dev pkgconf)
+deb_needs=(build-essential debhelper dh-python libjansson-dev libmariadb-dev libncurses-dev libpq-dev libsqlite3-dev pkgconf
+    python3-all-dev python3-cffi python3-setuptools)
 check_deb_needs=("${deb_needs[@]}" lintian)
 check_abidiff_needs=(abidiff=abigail-tools)
 

@@ -40,6 +40,8 @@ def pkg_config(*words: str) -> "list[str]":
 def folder_to_know() -> "str | None":
     """Where the library is, if the loader of programs does not look there without ldconfig."""
     libdir = "".join(pkg_config("--variable=libdir"))
+    # pkg-config puts the folder of a package that is being made before it.
+    libdir = libdir.removeprefix(os.environ.get("PKG_CONFIG_SYSROOT_DIR", ""))
     known = re.fullmatch(r"/(usr/)?lib(32|64)?(/[^/]+-linux-[^/]+)?/?", libdir)
     return None if known else libdir
 

@@ -22,7 +22,8 @@ is "the symbols have each node of src/rowlock.map, since its release" \
 
 needs=$(sed -n '/^Build-Depends:/,/^[A-Z]*[a-z-]*: /p' debian/control | sed -n 's/^ \(.*\),$/\1/p' |
     sed 's/^debhelper-compat .*/debhelper/' | sort)
-listed=$(sed -n 's/^deb_needs=(\(.*\))$/\1/p' tools/install-deps.sh | tr ' ' '\n' | grep -vx build-essential | sort)
+listed=$(sed -n '/^deb_needs=(/,/)$/{s/deb_needs=//;p}' tools/install-deps.sh | grep -oE '[a-z0-9-]+' | grep -vx build-essential |
+    sort)
 is "tools/install-deps.sh installs what the packages are built with" "$listed" "$needs"
 
 is "each test is run by autopkgtest" \

@@ -23,12 +23,12 @@ ok "lintian accepts it too" lintian --fail-on error,warning "$work/rowlock_$vers
 root=$work/root
 unpack() {
     local deb
-    for deb in "$made"/librowlock*_"$version"_*.deb "$made"/rowlock_"$version"_*.deb; do
+    for deb in "$made"/*_"$version"_*.deb; do
         case $deb in *dbgsym*) ;; *) dpkg -x "$deb" "$root" || return ;; esac
     done
 }
 ok "the packages are unpacked" unpack
-places='usr/(bin|include/rowlock|lib/[^/]*-[^/]*|lib/systemd/system|share/[^/]+)/|(usr/)?lib/systemd/system/'
+places='usr/(bin|include/rowlock|lib/[^/]*-[^/]*|lib/python3/dist-packages|lib/systemd/system|share/[^/]+)/|(usr/)?lib/systemd/system/'
 is "all files are in the places of packages" \
     "$(cd "$root" && find . ! -type d -printf '%P\n' | grep -vE "^($places)")" ""
 
@@ -39,7 +39,13 @@ done
 missing=$(for page in docs/man/*.1; do [ -e "$root/usr/share/man/man1/$(basename "$page").gz" ] || echo "$page"; done)
 is "and each page of its manual" "$missing" ""
 
-ok "and the alert rules that the documents name" test -s "$root/usr/share/doc/rowlock/examples/prometheus/rowlock.rules.yml"
+links=$(cd "$root/usr/share/doc" && grep -roE --include='*.md' '\]\([^)#[:space:]]+|^\[[^]]+\]: *[^#[:space:]]+' . |
+    sed -E 's/:(\]\(|\[[^]]+\]: *)/ /' | grep -v ' http')
+ok "an installed document has a link to a header" grep -q '^./rowlock/docs/.*include/rowlock/admin.h$' <<<"$links"
+is "each link of an installed document leads to an installed file" \
+    "$(while read -r file link; do
+        [ -e "$root/usr/share/doc/$(dirname "$file")/$link" ] || echo "$file: $link"
+    done <<<"$links")" ""
 
 multiarch=$(dpkg-architecture -q DEB_HOST_MULTIARCH)
 export PATH=$root/usr/bin:$PATH LD_LIBRARY_PATH=$root/usr/lib/$multiarch
@@ -49,6 +55,8 @@ ok "README's first example compiles and takes a lock" env AUTOPKGTEST_TMP="$work
 is "it was linked with the library of the package" \
     "$(ldd "$work/example" | grep -c "$root/usr/lib/$multiarch/librowlock.so.")" 1
 mkdir "$work/rivals"
+python() { env PYTHONPATH="$root/usr/lib/python3/dist-packages" AUTOPKGTEST_TMP="$work" debian/tests/python; }
+ok "each python3 of this system imports the package and takes a lock" python
 ok "rivals of rowlock run take turns" env AUTOPKGTEST_TMP="$work/rivals" debian/tests/rivals
 
 hardened() { readelf -dW "$1" | grep -qE 'BIND_NOW|FLAGS_1.*NOW' && nm -D "$1" | grep -q '__stack_chk_fail'; }
