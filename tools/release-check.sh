@@ -13,13 +13,19 @@ items=("$@")
 mkdir -p build/release
 
 run() {
-    local end=$((SECONDS + hours * 3600)) seed clone
+    local end=$((SECONDS + hours * 3600)) seed clone tarball
     case $1 in
         # As somebody who has only this commit.
         fresh)
             clone=$(mktemp -d) && git clone -q . "$clone/rowlock" && make -C "$clone/rowlock" demo check ||
                 return 1
             rm -rf "$clone"
+            ;;
+        # As a packager, who has only the tarball.
+        check-deb)
+            tarball=$(mktemp -d) && make -s dist && tar -xzf build/rowlock-*.tar.gz -C "$tarball" &&
+                make -C "$tarball"/rowlock-* check-deb || return 1
+            rm -rf "$tarball"
             ;;
         clang) make -k CC=clang all test-programs ;;
         # A seed after the other, until the time is over. A failure names its seed.
