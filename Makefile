@@ -168,7 +168,7 @@ MISSING = $(call missing,$(shell command -v $(firstword $(CC))),the compiler $(f
     )$(call missing,$(MYSQL_LIBS)$(filter 0,$(WITH_MYSQL)),a MySQL client library,libmariadb-dev or default-libmysqlclient-dev,WITH_MYSQL)$(strip \
     )$(call missing,$(SQLITE_LIBS)$(filter 0,$(WITH_SQLITE)),sqlite3,libsqlite3-dev,WITH_SQLITE)
 libraries-found:
-	@$(if $(MISSING),$(MISSING)echo "tools/install-deps.sh installs all of it" >&2; exit 1)
+	@$(if $(MISSING),$(MISSING)echo "tools/install-deps.sh build installs all of it" >&2; exit 1)
 
 $(BUILD)/%.o: %.c | libraries-found
 	@mkdir -p $(@D)
@@ -217,18 +217,25 @@ $(COMPLETION): $(COMMAND) $(wildcard tools/completion/*)
 	$(say) SHELL $(@D)
 	$(Q)tools/completion/make $(COMMAND) $(@D)
 
-.PHONY: python python-cdef python-if-possible demo
+.PHONY: python wheel run-wheel python-cdef python-if-possible demo
 PYTHON_ROOT := $(abspath $(BUILD)/python/root)
+# $(call pip,RPATH,WORDS): pip, which finds an installed copy of this library, like a user's.
+pip = env -u PYTHONPATH PKG_CONFIG_PATH=$(PYTHON_ROOT)/lib/pkgconfig ROWLOCK_RPATH='$(1)' $(PYTHON) -m pip \
+    --disable-pip-version-check -q $(2) --no-build-isolation --no-deps --no-index
 ## python: the Python package, against this library, in build/python/site
-# Against an installed copy of this library, as a user builds it.
 $(BUILD)/python/built: $(wildcard bindings/python/*.* bindings/python/src/rowlock/*.*) $(LIB_SO) $(LIB_A) $(HEADERS)
 	$(say) PIP bindings/python
 	@rm -rf $(@D) && mkdir -p $(@D)/source && cp -R bindings/python/. $(@D)/source/
 	@$(MAKE) -s --no-print-directory install-lib install-headers install-pc DESTDIR=/ prefix=$(PYTHON_ROOT) >/dev/null
-	$(Q)env -u PYTHONPATH PKG_CONFIG_PATH=$(PYTHON_ROOT)/lib/pkgconfig ROWLOCK_RPATH=$(PYTHON_ROOT)/lib \
-	    $(PYTHON) -m pip --disable-pip-version-check -q install --root-user-action=ignore --no-build-isolation \
-	    --no-deps --no-index --target $(@D)/site $(@D)/source
+	$(Q)$(call pip,$(PYTHON_ROOT)/lib,install --root-user-action=ignore) --target $(@D)/site $(@D)/source
 	@touch $@
+## wheel: the Python package with this library inside, in build/wheel; installs what is missing
+wheel: ; $(call run,wheel)
+run-wheel: $(BUILD)/python/built
+	@rm -rf build/wheel && mkdir -p build/wheel && cp -R bindings/python $(BUILD)/wheel
+	@$(INSTALL) -s -m 644 $(LIB_SO) $(BUILD)/wheel/src/rowlock/$(SONAME)
+	$(Q)$(call pip,$$ORIGIN,wheel) --wheel-dir build/wheel $(BUILD)/wheel && rm -rf $(BUILD)/wheel
+	@ls build/wheel/*.whl
 # Without Python's packages its tests are skipped, which is a failure in `make check`. setuptools is
 # the first to be imported: it does not work after the distutils that pip may import.
 python-if-possible: $(LIB_SO) $(LIB_A)
@@ -366,13 +373,11 @@ check-ubsan:
 check-tsan:
 	@TSAN_OPTIONS=die_after_fork=0 setarch -R $(MAKE) --no-print-directory check SANITIZE=thread ROWLOCK_TEST_SLOWDOWN=10 ROWLOCK_TEST_TIMEOUT=1200
 ## check-valgrind: unit and contract tests, and tests of faults, under valgrind
-check-valgrind:
-	$(call run,all valgrind,ROWLOCK_TEST_SLOWDOWN=20)
+check-valgrind: ; $(call run,all valgrind,ROWLOCK_TEST_SLOWDOWN=20)
 # A finding stays in build/fuzz. When the fault is mended, it goes into the corpus.
 FUZZ_SECONDS ?= 20
 ## fuzz: each target of tests/fuzz for FUZZ_SECONDS (20), with sanitizers; installs clang
-fuzz:
-	$(call run,all fuzz,-k CC=clang SANITIZE=address$(comma)undefined FUZZING=1 WERROR=0)
+fuzz: ; $(call run,all fuzz,-k CC=clang SANITIZE=address$(comma)undefined FUZZING=1 WERROR=0)
 ## coverage: every test, then the covered lines of each source file
 coverage:
 	@find build -name '*.gcda' -delete 2>/dev/null || true
@@ -383,15 +388,13 @@ coverage:
 .PHONY: model run-model bench run-bench bench-peers run-bench-peers soak soak-short run-soak structure
 # tests/model/models names the models, and the mutants of which a property must fail.
 ## model: the protocols in all their states, mutants that must fail, runs of the simulation; installs spin
-model:
-	$(call run,model)
+model: ; $(call run,model)
 run-model: $(SIMULATE)
 	@grep -v '^#' tests/model/models | CC='$(CC)' xargs -P 2 -L 1 tests/model/check.sh$(if $(SIMULATE), && tests/model/trace.sh $<)
 
 measured = $(Q)$(TEST_ENV) ROWLOCK_TEST_SQLITE_URL= $(1) $(foreach s,$(SERVERS),$(s) --durable)
 ## bench: rowlock compared with hand-written loops, on private servers with durable settings
-bench:
-	$(call run,all)
+bench: ; $(call run,all)
 run-bench: all $(BENCH_PROGRAMS)
 	$(call measured) tests/bench/run.sh
 
@@ -399,16 +402,14 @@ run-bench: all $(BENCH_PROGRAMS)
 CLIENTS ?= 1 8 64 256
 SECONDS ?= 1
 ## bench-peers: rowlock beside Redis, etcd, ZooKeeper, memcached and the databases' own locks
-bench-peers:
-	$(call run,all peers)
+bench-peers: ; $(call run,all peers)
 run-bench-peers: all python $(PEERS_PROGRAM)
 	$(call measured,PYTHON=$(PYTHON) PEERS='$(PEERS)' PEERS_CLIENTS='$(CLIENTS)' PEERS_SECONDS='$(SECONDS)') \
 	    tests/peers/with-peers.sh tests/peers/run.sh
 
 MINUTES ?= 10
 ## soak: locks come and go for MINUTES (10); sizes must stay bounded; draws build/soak.svg
-soak:
-	$(call run,all)
+soak: ; $(call run,all)
 soak-short:
 	@$(MAKE) --no-print-directory run-soak SOAK_SECONDS=20
 run-soak: all $(SOAK_PROGRAM)
@@ -430,8 +431,7 @@ TIDY_FILES = $(filter-out $(NO_BACKENDS:%=src/drivers/%/%),$(call for_backends,$
 
 .PHONY: lint run-lint lint-c lint-shell lint-man lint-layout format format-check
 ## lint: clang-tidy, cppcheck, shellcheck, warnings of man, tools/check-layout; installs them
-lint:
-	$(call run,all lint)
+lint: ; $(call run,all lint)
 run-lint: lint-c lint-shell lint-man lint-layout
 # One file at a time: after a file with va_list clang-tidy reports false faults in the next.
 lint-c: $(BUILD)/statements.inc
@@ -478,8 +478,7 @@ dist:
 	$(say) TAR build/$(PACKED).tar.gz
 # The tree that is packed is the one that is there, also what is not committed.
 ## deb: Debian packages of the library, its headers and the command, in build/deb/
-deb:
-	$(call run,deb)
+deb: ; $(call run,deb)
 run-deb:
 	$(Q)rm -rf build/deb && tools/copy-source.sh build/deb/$(PACKED)
 	$(Q)cd build/deb/$(PACKED) && env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL dpkg-buildpackage -us -uc -b
