@@ -595,7 +595,7 @@ static void lists(const struct contract *c)
 /* A key that is given back with a reason, or for a while. */
 static void fails(const struct contract *c)
 {
-    OWNED(asking) struct asking a = ask_open(c);
+    CLOSED_BY(ask_close) struct asking a = ask_open(c);
     static const char long_reason[513];
     rowlock_db *db = a.other;
     rowlock_once_options o = once_about("a sum", 3600000), newer = o;
