@@ -111,7 +111,7 @@ sleep 2
 kill_hard "$carl"
 ends=$(field expires_us)
 show list
-echo "    Nobody renews it now. Dora waits for the rest of the lease, not longer:"
+echo "    It is not renewed now. Dora waits for the rest of the lease, not longer:"
 start Dora run -v "$report" -- sh "$dir/job" "$dir/dora" 1
 wait "$pid" || fail "Dora's job failed"
 sleep 0.2
@@ -122,7 +122,7 @@ echo "    She got it $waited ms after the end of Carl's lease, with a greater to
 [ "$(token_in "$dir/dora")" -gt "$(token_in "$dir/carl")" ] || fail "Dora's token is not greater"
 ! kill -0 "$(sed -n 's/^pid //p' "$dir/carl")" 2>/dev/null || fail "Carl's job outlived its rowlock"
 
-tell "4. Another holder dies, and nobody comes for its lock. It is listed as expired until a sweep."
+tell "4. Another holder dies, and no client waits. It is listed as expired until a sweep."
 start Emil run --ttl 1s "$import" -- sh "$dir/job" "$dir/emil" 600
 emil=$pid
 until_there "$dir/emil"
@@ -140,8 +140,8 @@ cat <<'SAW'
 What you saw:
   - one of two rivals waited until the other was done;
   - a lock whose holder was killed went to the next one when its lease was over, not before;
-  - the tokens only grew: whoever checks them is safe even from a holder that wakes up late;
-  - what nobody came for was swept.
+  - the tokens only grew: a resource that checks them is safe from a holder that wakes up late;
+  - what no client wanted was swept.
 Try it yourself:  build/rowlock run -v mylock -- sleep 10
 Set ROWLOCK_URL to a PostgreSQL or MariaDB and run the demo again to see the same there.
 SAW
