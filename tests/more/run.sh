@@ -302,13 +302,16 @@ abidiff() {
 deb() { contract "Debian packages" "$(sed -n 's/^PRETTY_NAME="\(.*\)"$/\1/p' /etc/os-release)" "$make" check-deb; }
 
 # The tests in debian/tests, in a new Debian of the suite of this one.
+may_chroot() {
+    [ "$(id -u)" = 0 ] && command -v debootstrap >/dev/null && unshare --mount true 2>/dev/null && return
+    not_tested "$1" "this account may not make a chroot, or debootstrap is missing"
+    return 1
+}
+
 autopkgtest() {
     local suite log=$logs/autopkgtest status=0
     suite=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
-    if [ "$(id -u)" != 0 ] || ! command -v debootstrap >/dev/null || ! unshare --mount true 2>/dev/null; then
-        not_tested autopkgtest "this account may not make a chroot, or debootstrap is missing"
-        return
-    fi
+    may_chroot autopkgtest || return
     printf '\n=== autopkgtest: %s\n' "$suite"
     mkdir -p "$cache"
     "$make" deb DEB_BUILD_OPTIONS=nocheck >"$log" 2>&1 &&
@@ -321,6 +324,21 @@ autopkgtest() {
         row autopkgtest "$suite, in a chroot" FAILED
         failed=$((failed + 1))
     fi
+}
+
+readme() {
+    local suite result
+    may_chroot readme || return
+    mkdir -p "$cache"
+    for suite in bookworm trixie; do
+        printf '\n=== README in a bare %s\n' "$suite"
+        result=passed
+        if ! tests/more/autopkgtest.sh "$suite" "$cache/chroot-$suite" --readme >"$logs/readme" 2>&1; then
+            tail -n 40 "$logs/readme" >&2
+            result=FAILED failed=$((failed + 1))
+        fi
+        row "README in a bare root" "$suite" "$result: $(tail -n 1 "$logs/readme")"
+    done
 }
 
 # Other machines, another compiler and another C library.
@@ -338,8 +356,8 @@ soak() {
     row soak "20 s, databases of make check" "$result"
 }
 
-servers='ports soak loads sharing night cli reproducible deb autopkgtest abidiff quorum postgres_cluster patroni galera
-    haproxy_galera group_replication haproxy_group router_group pgpool
+servers='ports soak loads sharing night cli reproducible deb autopkgtest readme abidiff quorum postgres_cluster patroni
+    galera haproxy_galera group_replication haproxy_group router_group pgpool
     mariadb_replicas mysql_replicas postgres_12 postgres_17 postgres_18 postgres_tls postgres_orders each_failure pool
     pgbouncer_transaction pgbouncer_session pg_cron mariadb_11_8 mariadb_tls mysql_oracle'
 words=$(IFS='|'; echo "$*")
