@@ -18,11 +18,12 @@ struct grantee {
 };
 enum { USER, HOST, SCHEMA, WORDS };
 
-/* Is the role one of those that the line names? */
+/* Is the role one of those that the rest of the line names? */
 static bool names_role(const char *line, const char *role)
 {
     size_t length = strlen(role), line_length = strcspn(line, "\n");
-    for (const char *at = line; (at = strstr(at, role)) && at < line + line_length; at += length)
+    const char *at = length ? strstr(line, role) : NULL;
+    for (; at && at < line + line_length; at = strstr(at + length, role))
         if (at[-1] == ' ' && (at[length] == ' ' || at[length] == '\n'))
             return true;
     return false;
@@ -48,7 +49,7 @@ static void add_line(struct rlk_buffer *out, const char *line, const char *end,
 /* A quote of any database would end the name in some statement. No role needs one. */
 static int check_user(rowlock_db *db, const char *user)
 {
-    if (!user || !*user || strlen(user) > RLK_TEXT_MAX)
+    if (!user || !*user || *user == '@' || strlen(user) > RLK_TEXT_MAX)
         return rlk_fail(db, ROWLOCK_EINVAL, "the user's name must have 1 to 255 bytes");
     if (strpbrk(user, "'\"`\\\n\r"))
         return rlk_fail(db, ROWLOCK_EINVAL,
@@ -76,7 +77,7 @@ static int write_grants(rowlock_db *db, const char *role, const char *user, writ
     for (bool wanted = false; *line;) {
         const char *end = line + strcspn(line, "\n") + 1;
         if (strncmp(line, head, strlen(head)) == 0)
-            wanted = names_role(line, role);
+            wanted = names_role(line + strlen(head), role);
         else if (wanted)
             add_line(&out, line, end, grantee);
         line = end;

@@ -37,7 +37,7 @@ grant() {
 }
 
 installing() {
-    local nowhere=
+    local nowhere= role
     # Without it the user cannot connect.
     [ "$db" = postgres ] || sql_client <<<"GRANT SELECT ON $base.* TO ${base}_reader"
     as reader
@@ -55,7 +55,10 @@ installing() {
     fi
     holds "what --print-grants prints runs" grant
     errs "a user's name with a quote" 64 "no quote" install --url "$whole" --print-grants --user 'a"b'
-    errs "another role" 64 "reader, user, operator or sweeper" install --url "$whole" --print-grants --user a --role owner
+    errs "a host without a user" 64 "1 to 255 bytes" install --url "$whole" --print-grants --user @localhost
+    for role in owner '' what: read; do
+        errs "another role: '$role'" 64 "reader, user, operator or sweeper" install --url "$whole" --print-grants --user a --role "$role"
+    done
 }
 
 locking() {
