@@ -386,7 +386,8 @@ static void all_were_run(const struct contract *c)
     OWNED(session) void *session = c->raw->open(c->url);
     read_log(sent);
     for (int i = RLK_STEP_NONE + 1; i < RLK_STEP_COUNT; i++)
-        tap_ok(sent[i] || !steps.sql[i], "the step %s was sent", rlk_steps[i].name);
+        tap_ok(sent[i] || !steps.sql[i] || i == RLK_STEP_GRANTS /* is printed */,
+               "the step %s was sent", rlk_steps[i].name);
     c->raw->ask(
         session,
         "SELECT pg_catalog.string_agg(pg_catalog.left(sequencename::text,26), ', '::text) FROM "
