@@ -215,6 +215,9 @@ void keep_warning(const char *line);
 
 /* ---------------------------------------------------------- signals and time (run/signals.c) */
 
+/* Call it first: the functions below give back what this process found. */
+void signals_note_originals(void);
+
 /* Ignores SIGPIPE, as MariaDB's client library would: a lock is released also if nothing reads our
  * output. The job gets SIGPIPE as this process found it. */
 void signals_ignore_pipe(void);

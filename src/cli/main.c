@@ -165,6 +165,7 @@ int main(int argc, char **argv)
     /* Static: the handles in it may have to outlive main(). See leave_grant. */
     static struct cli cli;
     occupy_standard_streams();
+    signals_note_originals();
     int status = run_cli(&cli, argc, argv);
     disconnect_database(&cli);
     status = finish_output(status);

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <stddef.h>
 #include <sys/resource.h>
 #include <time.h>
 #ifdef __linux__
@@ -66,12 +65,8 @@ void signals_ignore_pipe(void)
     ignored = true;
 }
 
-static void note_originals(void)
+void signals_note_originals(void)
 {
-    static bool noted;
-    if (noted)
-        return;
-    noted = true;
     pthread_sigmask(SIG_SETMASK, NULL, &original_mask);
     for (size_t i = 0; i < COUNT(ending); i++)
         sigaction(ending[i], NULL, &original_ending[i]);
@@ -97,7 +92,6 @@ static void set_handlers(bool all)
 
 void signals_cancel(rowlock_db *db)
 {
-    note_originals();
     waiting_db = db;
     caught = 0;
     set_handlers(true);
@@ -105,7 +99,6 @@ void signals_cancel(rowlock_db *db)
 
 void signals_start(bool resign)
 {
-    note_originals();
     can_resign = resign;
     sigaction(SIGCHLD, &original_child, NULL);
     set_handlers(false);
@@ -114,8 +107,6 @@ void signals_start(bool resign)
 /* A blocked signal is kept even if it is ignored, so ignored signals are left out. */
 int signals_keep(void)
 {
-    struct sigaction action = {.sa_handler = SIG_DFL};
-    note_originals();
     sigemptyset(&kept);
     for (size_t i = 0; i < COUNT(ending); i++)
         if (is_not_ignored(i))
@@ -124,7 +115,7 @@ int signals_keep(void)
         sigaddset(&kept, others[i]);
     pthread_sigmask(SIG_BLOCK, &kept, NULL);
     /* With an ignored SIGCHLD the kernel would drop the status of our child. */
-    sigaction(SIGCHLD, &action, NULL);
+    signal(SIGCHLD, SIG_DFL);
     return caught;
 }
 
@@ -177,26 +168,19 @@ bool die_of_pipe_later(void)
     return true;
 }
 
-/* A core file would show us, not the job. */
-static void leave_no_core(void)
+/* Process number 1 survives the signal, and exits with the status. */
+void die_of_signal(int status)
 {
     const struct rlimit none = {0, 0};
+    sigset_t set;
+    if (!deadly || status != EXIT_SIGNAL + deadly)
+        return;
+    /* A core file would show us, not the job. */
     setrlimit(RLIMIT_CORE, &none);
 #ifdef __linux__
     prctl(PR_SET_DUMPABLE, 0);
 #endif
-}
-
-/* Process number 1 survives the signal, and exits with the status. */
-void die_of_signal(int status)
-{
-    struct sigaction action = {.sa_handler = SIG_DFL};
-    sigset_t set;
-    if (!deadly || status != EXIT_SIGNAL + deadly)
-        return;
-    leave_no_core();
-    sigemptyset(&action.sa_mask);
-    sigaction(deadly, &action, NULL);
+    signal(deadly, SIG_DFL);
     sigemptyset(&set);
     sigaddset(&set, deadly);
     pthread_sigmask(SIG_UNBLOCK, &set, NULL);
@@ -205,11 +189,8 @@ void die_of_signal(int status)
 
 void signals_restore(void)
 {
-    for (size_t i = 0; i < COUNT(ending); i++)
-        sigaction(ending[i], &original_ending[i], NULL);
-    sigaction(SIGCHLD, &original_child, NULL);
+    signals_start(false);
     sigaction(SIGPIPE, &original_pipe, NULL);
-    pthread_sigmask(SIG_SETMASK, &original_mask, NULL);
 }
 
 int64_t wall_clock_us(void)
