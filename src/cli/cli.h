@@ -42,23 +42,21 @@ struct option_row {
     const char *users;
 };
 
-#define OPTION(name, letter, argument, help, kind, variable)                \
-    {                                                                       \
-        name, letter, kind, argument, help, &(variable), 0, INT64_MAX, NULL \
+#define OPTION_OF(users, name, letter, argument, help, kind, variable, least, most) \
+    {                                                                               \
+        name, letter, kind, argument, help, &(variable), least, most, users         \
     }
+#define OPTION(name, letter, argument, help, kind, variable) \
+    OPTION_OF(NULL, name, letter, argument, help, kind, variable, 0, INT64_MAX)
 #define FLAG_OPTION(name, letter, help, variable) OPTION(name, letter, NULL, help, FLAG, variable)
-#define NUMBER_OPTION(name, help, variable, least, most)           \
-    {                                                              \
-        name, 0, NUMBER, "N", help, &(variable), least, most, NULL \
-    }
+#define NUMBER_OPTION(name, help, variable, least, most) \
+    OPTION_OF(NULL, name, 0, "N", help, NUMBER, variable, least, most)
 
 #define JSON_OPTION FLAG_OPTION("json", 0, "print JSON", general.json)
 #define DEFAULT_INTERVAL_MS 1000
-#define INTERVAL_OPTION                                                                         \
-    {                                                                                           \
-        "interval", 0, LENGTH, "DURATION", "time between two looks (1s)", &general.interval_ms, \
-            50, INT64_MAX, NULL                                                                 \
-    }
+#define INTERVAL_OPTION                                                               \
+    OPTION_OF(NULL, "interval", 0, "DURATION", "time between two looks (1s)", LENGTH, \
+              general.interval_ms, 50, INT64_MAX)
 
 /* The members of a quorum at most. */
 enum { URLS_MOST = 5 };
@@ -87,12 +85,8 @@ enum across { QUORUM, EACH_MEMBER, ONE_DATABASE };
 
 struct command {
     const char *name;
-    /* As the usage line shows them. */
-    const char *arguments;
-    /* One line, for the list of commands. */
-    const char *purpose;
-    /* The rest of its help. */
-    const char *details;
+    /* For the help: the usage line has the arguments, and the list of commands the purpose. */
+    const char *arguments, *purpose, *details;
     /* All commands also have --url and --help. */
     const struct option_row *options;
     int least_arguments;

@@ -313,9 +313,6 @@ static void print_rows(const struct command *command, const struct option_row *r
 
 void options_print(const struct command *command)
 {
-    if (command)
-        print_rows(command, command->options);
-    print_rows(command, common);
-    if (!command)
-        print_rows(command, before_command);
+    print_rows(command, command ? command->options : common);
+    print_rows(command, command ? common : before_command);
 }

@@ -11,10 +11,8 @@ struct asked asked = {
     .grace_ms = UNSET,
 };
 
-#define ASKED(users, name, letter, argument, help, kind, member)               \
-    {                                                                          \
-        name, letter, kind, argument, help, &asked.member, 0, INT64_MAX, users \
-    }
+#define ASKED(users, name, letter, argument, help, kind, member) \
+    OPTION_OF(users, name, letter, argument, help, kind, asked.member, 0, INT64_MAX)
 
 const struct option_row asked_options[] = {
     ASKED("run acquire wait", "nonblock", 'n', NULL,
@@ -56,8 +54,7 @@ const struct option_row asked_options[] = {
     ASKED("run", "metrics", 0, "DIR", "keep a file of metrics in DIR, for the node exporter", TEXT,
           metrics),
     {"json", 0, FLAG, NULL, "print JSON", &general.json, 0, 0, "acquire"},
-    {"verbose", 'v', FLAG, NULL, "explain on standard error what happens", &general.verbose, 0, 0,
-     NULL},
+    FLAG_OPTION("verbose", 'v', "explain on standard error what happens", general.verbose),
     {.name = NULL},
 };
 
