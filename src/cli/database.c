@@ -54,8 +54,7 @@ void find_urls(struct cli *cli)
 char *joined_urls(void)
 {
     char *text;
-    size_t size;
-    FILE *file = open_text(&text, &size);
+    FILE *file = open_text(&text);
     for (int i = 0; i < general.url_count; i++)
         fprintf(file, "%s%s", i ? " " : "", general.urls[i]);
     return closed_text(file, &text);

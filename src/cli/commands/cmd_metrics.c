@@ -51,23 +51,17 @@ static int ask(struct cli *cli, struct reading *r)
     return reported(cli, result);
 }
 
-static int read_database(struct cli *cli, struct reading *r)
-{
-    r->figures = (rowlock_figures)ROWLOCK_FIGURES_INIT;
-    r->worst = UNSET;
-    int status = connect_database(cli, NULL);
-    if (status == EXIT_FINE)
-        status = cli->no_file ? EXIT_UNFIT : ask(cli, r);
-    disconnect_database(cli);
-    return status;
-}
-
-static int read_members(struct cli *cli, struct reading *readings, int count)
+static int read_databases(struct cli *cli, struct reading *readings, int count)
 {
     int worst = EXIT_FINE;
     for (int i = 0; i < count; i++) {
-        readings[i].member = cli->member = general.speaks_for = i + 1;
-        int status = read_database(cli, &readings[i]);
+        struct reading *r = &readings[i];
+        *r = (struct reading){.worst = UNSET, .figures = ROWLOCK_FIGURES_INIT};
+        r->member = cli->member = general.speaks_for = count > 1 ? i + 1 : 0;
+        int status = connect_database(cli, NULL);
+        if (status == EXIT_FINE)
+            status = cli->no_file ? EXIT_UNFIT : ask(cli, r);
+        disconnect_database(cli);
         worst = status > worst ? status : worst;
     }
     general.speaks_for = 0;
@@ -171,18 +165,17 @@ static void print_row(FILE *out, const struct metric *row, bool of_names, const 
 static int give(const struct reading *readings, int count, int status)
 {
     char *text = NULL;
-    size_t length = 0;
-    FILE *out = open_text(&text, &length);
+    FILE *out = open_text(&text);
     for (size_t i = 0; i < ROWS(rows); i++)
         print_row(out, &rows[i], false, readings, count);
     for (size_t i = 0; match && i < ROWS(name_rows); i++)
         print_row(out, &name_rows[i], true, readings, count);
     closed_text(out, &text);
     if (textfile) {
-        int written = metrics_write(textfile, text, length);
+        int written = metrics_write(textfile, text);
         status = written == EXIT_FINE && status == EXIT_USAGE ? status : written;
     } else {
-        fwrite(text, 1, length, stdout);
+        fputs(text, stdout);
     }
     free(text);
     return status;
@@ -190,13 +183,12 @@ static int give(const struct reading *readings, int count, int status)
 
 static int run_metrics(struct cli *cli)
 {
-    struct reading readings[URLS_MOST] = {{0}};
+    struct reading readings[URLS_MOST];
     check_urls(cli);
     if (match && (!*match || strlen(match) > 255))
         usage_error(cli, "--match: the pattern must have 1 to 255 bytes");
     int count = is_quorum(cli) ? general.url_count : 1;
-    int status = count > 1 ? read_members(cli, readings, count) : read_database(cli, readings);
-    status = give(readings, count, status);
+    int status = give(readings, count, read_databases(cli, readings, count));
     for (int i = 0; i < count; i++)
         free(readings[i].names);
     return status;

@@ -100,9 +100,9 @@ char *cell_of(const struct entry *entry, enum cell cell, int64_t passed_ms)
     case CELL_LEFT:
         break;
     }
-    return entry->waits ? new_text("%s", "")
-                        : new_text("%s%s", left_ms < 0 ? "-" : "",
-                                   duration_text(left_ms < 0 ? -left_ms : left_ms).text);
+    return entry->waits
+               ? new_text("%s", "")
+               : new_text("%s%s", left_ms < 0 ? "-" : "", duration_text(llabs(left_ms)).text);
 }
 
 #define COLUMNS 7

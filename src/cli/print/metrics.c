@@ -74,31 +74,21 @@ void metrics_sample(FILE *out, const struct metric *metric, int member, const ch
 
 /* ---------------------------------------------------------------- files */
 
+static const struct timespec twenty_ms = {.tv_nsec = 20000000};
+
 /* All of it is on the disk then, or the reason why not. */
-static int fill_file(int fd, const char *text, size_t length)
+static int fill_file(int fd, const char *text)
 {
     int reason = fchmod(fd, 0644) == 0 ? 0 : errno;
-    while (length > 0 && reason == 0) {
-        ssize_t written = write(fd, text, length);
+    while (*text && reason == 0) {
+        ssize_t written = write(fd, text, strlen(text));
         if (written < 0 && errno != EINTR)
             reason = errno;
         text += written > 0 ? written : 0;
-        length -= written > 0 ? (size_t)written : 0;
     }
     if (reason == 0 && fsync(fd) != 0)
         reason = errno;
     return reason;
-}
-
-/* Waits up to so many fiftieths of a second for the lock of an open file. */
-static bool lock_file(int fd, int tries)
-{
-    while (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-        if (--tries <= 0)
-            return false;
-        nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
-    }
-    return true;
 }
 
 /* Locks an open file. False: another process has it, or the name belongs to another file now. Only
@@ -106,7 +96,7 @@ static bool lock_file(int fd, int tries)
 static bool lock_named(int fd, const char *name)
 {
     struct stat ours, named;
-    return lock_file(fd, 1) && fstat(fd, &ours) == 0 && lstat(name, &named) == 0 &&
+    return flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &ours) == 0 && lstat(name, &named) == 0 &&
            ours.st_dev == named.st_dev && ours.st_ino == named.st_ino;
 }
 
@@ -138,19 +128,19 @@ static int open_locked(const char *name, int *fd)
             close(*fd);
         reason = remove_left(name);
         if (reason == 0)
-            nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+            nanosleep(&twenty_ms, NULL);
     }
     return reason ? reason : EWOULDBLOCK;
 }
 
 /* The lock ends with the last step, when the name is free again. */
-static int replace(const char *path, const char *beside, const char *text, size_t length)
+static int replace(const char *path, const char *beside, const char *text)
 {
     int fd;
     int reason = open_locked(beside, &fd);
     if (reason != 0)
         return reason;
-    reason = fill_file(fd, text, length);
+    reason = fill_file(fd, text);
     if (reason == 0 && rename(beside, path) != 0)
         reason = errno;
     if (reason != 0)
@@ -159,7 +149,7 @@ static int replace(const char *path, const char *beside, const char *text, size_
     return reason;
 }
 
-int metrics_write(const char *path, const char *text, size_t length)
+int metrics_write(const char *path, const char *text)
 {
     struct stat there;
     if (lstat(path, &there) == 0 && !S_ISREG(there.st_mode)) {
@@ -171,7 +161,7 @@ int metrics_write(const char *path, const char *text, size_t length)
     const char *slash = strrchr(path, '/');
     int folder = slash ? (int)(slash - path) + 1 : 0;
     char *beside = new_text("%.*s.%.240s.new", folder, path, path + folder);
-    int reason = replace(path, beside, text, length);
+    int reason = replace(path, beside, text);
     if (reason == EWOULDBLOCK)
         complain(
             "write '%s': another process is writing it, and has not finished: it has '%s' open",
@@ -186,29 +176,26 @@ int metrics_write(const char *path, const char *text, size_t length)
 
 enum { LAST_START, LAST_SUCCESS, EXIT_CODE, TOOK, WAIT, RUNS, LOST, PERIOD, METRICS };
 
+#define JOB(index, name, unit, help) [index] = {"rowlock_job_" name, help, "", 0, unit}
+
 static const struct metric about[METRICS] = {
-    [LAST_START] = {"rowlock_job_last_start_timestamp_seconds",
-                    "When the last run of the job started on this host.", "", 0, MILLISECONDS},
-    [LAST_SUCCESS] = {"rowlock_job_last_success_timestamp_seconds",
-                      "When a run last ended with 0 on this host. Missing: never.", "", 0,
-                      MILLISECONDS},
-    [EXIT_CODE] = {"rowlock_job_exit_code", "The exit status of rowlock run, as a shell shows it.",
-                   "", 0, COUNT},
-    [TOOK] = {"rowlock_job_duration_seconds", "How long the last run held its locks.", "", 0,
-              MILLISECONDS},
-    [WAIT] = {"rowlock_job_wait_seconds", "How long the last run waited for its locks.", "", 0,
-              MILLISECONDS},
-    [RUNS] = {"rowlock_job_runs_total", "Runs on this host.", "", 0, COUNT},
-    [LOST] = {"rowlock_job_lost_total",
-              "Runs whose locks were lost, or whose job was ended because of them.", "", 0, COUNT},
-    [PERIOD] = {"rowlock_job_period_seconds", "The period of --every. Missing: there is none.", "",
-                0, MILLISECONDS},
+    JOB(LAST_START, "last_start_timestamp_seconds", MILLISECONDS,
+        "When the last run of the job started on this host."),
+    JOB(LAST_SUCCESS, "last_success_timestamp_seconds", MILLISECONDS,
+        "When a run last ended with 0 on this host. Missing: never."),
+    JOB(EXIT_CODE, "exit_code", COUNT, "The exit status of rowlock run, as a shell shows it."),
+    JOB(TOOK, "duration_seconds", MILLISECONDS, "How long the last run held its locks."),
+    JOB(WAIT, "wait_seconds", MILLISECONDS, "How long the last run waited for its locks."),
+    JOB(RUNS, "runs_total", COUNT, "Runs on this host."),
+    JOB(LOST, "lost_total", COUNT,
+        "Runs whose locks were lost, or whose job was ended because of them."),
+    JOB(PERIOD, "period_seconds", MILLISECONDS, "The period of --every. Missing: there is none."),
 };
 
-static char *text_of(const char *name, const int64_t *values, size_t *length)
+static char *text_of(const char *name, const int64_t *values)
 {
     char *text = NULL;
-    FILE *out = open_text(&text, length);
+    FILE *out = open_text(&text);
     for (int i = 0; i < METRICS; i++) {
         metrics_begin(out, &about[i]);
         if ((i != LAST_SUCCESS && i != PERIOD) || values[i] != 0)
@@ -238,34 +225,27 @@ static void read_line(char *line, int64_t *values)
             values[i] = value_of(value + 1, about[i].unit);
 }
 
-/* Ours have some kilobytes. */
-enum { FILE_MOST = 1000000 };
-
-static bool is_ours(int fd)
-{
-    struct stat there;
-    return fstat(fd, &there) == 0 && S_ISREG(there.st_mode) && there.st_size <= FILE_MOST;
-}
-
 /* All values stay 0 without a file. They also do if the file is not ours: a FIFO, or too large. */
 static void read_file(const char *path, int64_t *values)
 {
+    /* Ours have some kilobytes. */
+    enum { MOST = 1000000 };
+    struct stat there;
     char *line = NULL;
     size_t room = 0;
     int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (fd >= 0 && !is_ours(fd)) {
-        complain("'%s' is no file of this command, so its counters begin at 0", path);
-        close(fd);
+    if (fd < 0)
         return;
-    }
-    FILE *file = fd < 0 ? NULL : must_have(fdopen(fd, "r"));
-    while (file && getline(&line, &room, file) > 0) {
+    bool ours = fstat(fd, &there) == 0 && S_ISREG(there.st_mode) && there.st_size <= MOST;
+    if (!ours)
+        complain("'%s' is no file of this command, so its counters begin at 0", path);
+    FILE *file = must_have(fdopen(fd, "r"));
+    while (ours && getline(&line, &room, file) > 0) {
         line[strcspn(line, "\n")] = '\0';
         read_line(line, values);
     }
     free(line);
-    if (file)
-        fclose(file);
+    fclose(file);
 }
 
 /* A name has any bytes, and a file's name has at most 255. What had to be changed gets a hash of
@@ -312,19 +292,18 @@ void metrics_run_ends(const struct cli *cli, int64_t start_ms, int status, bool 
     int64_t values[METRICS] = {0};
     if (!folder)
         return;
-    size_t length = 0;
     char *name = lines_of_locks(cli, false);
     char *path = path_of(folder, name);
     /* Two runs of one job may end at the same moment. So the folder is locked while the file is
      * read and replaced. Another run holds it for a moment only, unless it is frozen. Without it a
      * counter may miss a run. */
     int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd >= 0)
-        lock_file(fd, 50);
+    for (int tries = 1; fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0 && tries < 50; tries++)
+        nanosleep(&twenty_ms, NULL);
     read_file(path, values);
     add_run(values, start_ms - cli->begin_ms, start_ms, status, lost);
-    char *text = text_of(name, values, &length);
-    metrics_write(path, text, length);
+    char *text = text_of(name, values);
+    metrics_write(path, text);
     if (fd >= 0)
         close(fd);
     free(text);

@@ -46,7 +46,7 @@ void *must_have(void *memory);
 char *new_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* A file in memory. Close it with closed_text(), which returns *text. Never NULL. */
-FILE *open_text(char **text, size_t *size);
+FILE *open_text(char **text);
 char *closed_text(FILE *file, char **text);
 
 /* The number of bytes at text that a terminal may obey, or not show: 0 for what is shown. */
@@ -251,7 +251,7 @@ void metrics_sample(FILE *out, const struct metric *metric, int member, const ch
 
 /* Puts the text in the place of the file, as a whole: a reader sees the old file or the new one.
  * Returns EXIT_FINE, or EXIT_OUTPUT after a message. The file is as it was then. */
-int metrics_write(const char *path, const char *text, size_t length);
+int metrics_write(const char *path, const char *text);
 
 /* ---------------------------------------------------------------- looks of watch (looker.c) */
 

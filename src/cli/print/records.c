@@ -22,8 +22,7 @@ static json_t *json_of_text(const char *text)
 
 void json_put(json_t *object, const char *key, json_t *value)
 {
-    if (json_object_set_new(object, key, must_have(value)) != 0)
-        must_have(NULL);
+    must_have(json_object_set_new(object, key, must_have(value)) == 0 ? object : NULL);
 }
 
 void json_put_text(json_t *object, const char *key, const char *text)
@@ -57,8 +56,7 @@ void json_put_result(json_t *object, int result)
 
 void json_append(json_t *array, json_t *value)
 {
-    if (json_array_append_new(array, value) != 0)
-        must_have(NULL);
+    must_have(json_array_append_new(array, value) == 0 ? array : NULL);
 }
 
 /* ---------------------------------------------------------------- records */

@@ -35,9 +35,11 @@ char *new_text(const char *format, ...)
     return text;
 }
 
-FILE *open_text(char **text, size_t *size)
+/* The size is not needed: the texts have no zero byte in them. */
+FILE *open_text(char **text)
 {
-    return must_have(open_memstream(text, size));
+    static _Thread_local size_t size;
+    return must_have(open_memstream(text, &size));
 }
 
 char *closed_text(FILE *file, char **text)
@@ -92,9 +94,8 @@ static size_t character_bytes(const unsigned char *text)
 
 char *printable(const char *text)
 {
-    size_t size;
     char *safe = NULL;
-    FILE *out = open_text(&safe, &size);
+    FILE *out = open_text(&safe);
     while (*text) {
         size_t escaped = dangerous_bytes(text);
         size_t kept = escaped ? 0 : character_bytes((const unsigned char *)text);

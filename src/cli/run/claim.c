@@ -23,8 +23,7 @@ static int64_t claimed_ms;
 char *once_key(char *const *names, int count, const char *key)
 {
     char *text;
-    size_t size;
-    FILE *file = open_text(&text, &size);
+    FILE *file = open_text(&text);
     for (int i = 0; i < count; i++)
         fprintf(file, "%s%zu", i ? "+" : "", strlen(names[i]));
     for (int i = 0; i < count; i++)

@@ -21,11 +21,6 @@ struct outer {
     bool takes_over;
 };
 
-static const char *held_around(void)
-{
-    return getenv("ROWLOCK_HELD");
-}
-
 static void put_digits(FILE *file, const char *text)
 {
     for (; *text; text++)
@@ -48,13 +43,13 @@ static void put_entry(FILE *file, const char *name, const char *owner, int64_t t
 static const char *past_entry(const char *at, const char *name, const char *owner, int64_t token)
 {
     char *entry;
-    size_t size;
-    FILE *file = open_text(&entry, &size);
+    FILE *file = open_text(&entry);
     put_entry(file, name, owner, token);
     closed_text(file, &entry);
     const char *found = strstr(at, entry);
+    const char *past = found ? found + strlen(entry) : NULL;
     free(entry);
-    return found ? found + size : NULL;
+    return past;
 }
 
 static int look_at_grant(void *context, const rowlock_grant *grant)
@@ -110,7 +105,7 @@ static int ask_majority(struct outer *outer, const char *name)
 
 int outer_refuses(const struct cli *cli)
 {
-    struct outer outer = {.cli = cli, .held = held_around()};
+    struct outer outer = {.cli = cli, .held = getenv("ROWLOCK_HELD")};
     for (int i = 0; outer.held && i < cli->name_count; i++) {
         const char *name = cli->arguments[i];
         if (!past_entry(outer.held, name, NULL, 0))
@@ -317,8 +312,7 @@ bool grant_get(struct cli *cli, int *result, int *status)
 char *lines_of_locks(const struct cli *cli, bool tokens)
 {
     char *text;
-    size_t size;
-    FILE *file = open_text(&text, &size);
+    FILE *file = open_text(&text);
     for (int i = 0; i < cli->lock_count; i++) {
         fputs(i ? "\n" : "", file);
         if (tokens)
@@ -331,10 +325,10 @@ char *lines_of_locks(const struct cli *cli, bool tokens)
 
 static char *held_with_ours(const struct cli *cli)
 {
+    const char *around = getenv("ROWLOCK_HELD");
     char *text;
-    size_t size;
-    FILE *file = open_text(&text, &size);
-    fputs(held_around() ? held_around() : "", file);
+    FILE *file = open_text(&text);
+    fputs(around ? around : "", file);
     for (int i = 0; i < cli->lock_count; i++)
         put_entry(file, rowlock_lock_name(cli->locks[i]), rowlock_lock_owner(cli->locks[i]),
                   rowlock_lock_token(cli->locks[i]));
