@@ -254,18 +254,14 @@ int options_before_command(struct cli *cli, char **argv)
     return used;
 }
 
-static bool has_dashes(char **argv)
-{
-    while (*argv && strcmp(*argv, "--") != 0)
-        argv++;
-    return *argv;
-}
-
 /* A command that runs another leaves that one's options alone. All words before the first "--" are
  * names. Without a "--" the first word is the name. */
 static void take_names(struct cli *cli, char **argv, int *at)
 {
-    bool dashes = has_dashes(argv) && take_words(cli, argv, NO_LIMIT, true, at);
+    char **first = argv;
+    while (*first && strcmp(*first, "--") != 0)
+        first++;
+    bool dashes = *first && take_words(cli, argv, NO_LIMIT, true, at);
     if (!take_words(cli, argv, dashes ? NO_LIMIT : 1, false, at))
         return;
     if (cli->argument_count > 1)

@@ -184,7 +184,6 @@ static int open_file(struct cli *cli, char *url, const rowlock_db_options *optio
 {
     char *path = url + strlen(SCHEME);
     const char *name = cli->command->name;
-    bool prints = cli->command->creates && general.sql;
     bool makes = cli->command->creates && !general.sql;
     int failed = makes ? make_folders(path) : 0;
     bool missing = access(path, F_OK) != 0;
@@ -195,7 +194,7 @@ static int open_file(struct cli *cli, char *url, const rowlock_db_options *optio
     if (failed)
         return failed == EACCES || failed == EPERM ? EXIT_DENIED : EXIT_UNREACHABLE;
     cli->no_file = missing && !makes;
-    if (cli->no_file && !prints && !general.quiet)
+    if (cli->no_file && !general.quiet && !(cli->command->creates && general.sql))
         complain("%s: there are no locks yet: '%s' does not exist; `rowlock install` or `rowlock "
                  "run` creates it",
                  name, path);

@@ -4,6 +4,8 @@
  */
 #include "cli/print/print.h"
 
+#include <stdlib.h>
+
 /* ---------------------------------------------------------------- install */
 
 static bool grants;
@@ -106,16 +108,6 @@ static int on_step(void *context, const rowlock_upgrade_step *step)
     return 0;
 }
 
-static void print_end(const struct cli *cli, const struct upgrading *u)
-{
-    if (general.json)
-        json_print_answer(cli, ROWLOCK_OK, "steps", u->steps);
-    else if (u->count == 0 && !general.sql)
-        say_member("There is nothing to do.");
-    else if (!dry_run && !general.sql)
-        say_member("The tables are upgraded.");
-}
-
 static int run_upgrade(struct cli *cli)
 {
     struct upgrading u = {.count = 0};
@@ -130,10 +122,14 @@ static int run_upgrade(struct cli *cli)
     options.each = on_step;
     options.context = &u;
     int result = rowlock_upgrade(cli->db, &options);
-    if (result == ROWLOCK_OK)
-        print_end(cli, &u);
-    else
+    if (result != ROWLOCK_OK)
         json_decref(u.steps);
+    else if (general.json)
+        json_print_answer(cli, result, "steps", u.steps);
+    else if (u.count == 0 && !general.sql)
+        say_member("There is nothing to do.");
+    else if (!dry_run && !general.sql)
+        say_member("The tables are upgraded.");
     return reported(cli, result);
 }
 
@@ -159,13 +155,12 @@ static const struct option_row break_options[] = {
 static void print_broken(const struct cli *cli, const rowlock_grant *grant)
 {
     bool over = grant->remaining_ms < 0;
-    int64_t left_ms = over ? -grant->remaining_ms : grant->remaining_ms;
     if (general.json)
         json_print_answer(cli, ROWLOCK_OK, "broken", json_of_grant(grant));
     else
         say_member("took '%s' from %s, token %lld; its lease %s %s%s", grant->name,
                    holder_text(grant).text, (long long)grant->token, over ? "ended" : "had",
-                   duration_text(left_ms).text, over ? " ago" : " left");
+                   duration_text(llabs(grant->remaining_ms)).text, over ? " ago" : " left");
 }
 
 static int nothing_broken(const struct cli *cli)
@@ -181,10 +176,9 @@ static int nothing_broken(const struct cli *cli)
 }
 
 /* There are several holders: the caller must choose. */
-static int say_token(void *context, const struct entry *entry)
+static int say_token(void *context, const rowlock_grant *grant)
 {
     const struct cli *cli = context;
-    const rowlock_grant *grant = &entry->grant;
     complain("break '%s': for --if-token %lld: %s, %s", cli->arguments[0], (long long)grant->token,
              kind_text(grant->permits).text, held_text(grant).text);
     return 0;
@@ -206,7 +200,7 @@ static int run_break(struct cli *cli)
         print_broken(cli, &broken);
     status = reported(cli, result);
     if (result == ROWLOCK_EINVAL && if_token == 0)
-        (void)!list_entries(cli->db, cli->arguments[0], false, say_token, cli);
+        (void)!rowlock_list(cli->db, cli->arguments[0], say_token, cli);
     return status;
 }
 

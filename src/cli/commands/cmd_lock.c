@@ -125,12 +125,19 @@ static int attach(struct cli *cli)
     return reported(cli, result);
 }
 
-static int answer(const struct cli *cli, int result)
+static int run_attached(struct cli *cli)
 {
     const char *what = cli->command->name, *name = cli->arguments[0];
+    bool renews = cli->command == &renew_command, releases = cli->command == &release_command;
+    int status = attach(cli);
+    if (status != EXIT_FINE)
+        return status;
+    rowlock_lock *lock = cli->locks[0];
     long long token = (long long)its.token;
-    bool renewed =
-        cli->command == &renew_command && (result == ROWLOCK_OK || result == ROWLOCK_LAPSED);
+    int result = renews     ? rowlock_renew(lock, its.ttl_ms)
+                 : releases ? rowlock_release(lock)
+                            : rowlock_verify(lock);
+    bool renewed = renews && (result == ROWLOCK_OK || result == ROWLOCK_LAPSED);
     if (general.json && result >= 0)
         print_answer(cli, result, its.owner, its.token, renewed);
     if (result == ROWLOCK_LOST)
@@ -145,17 +152,6 @@ static int answer(const struct cli *cli, int result)
     else if (result != ROWLOCK_OK)
         return reported(cli, result);
     return renewed ? EXIT_FINE : status_of(result);
-}
-
-static int run_attached(struct cli *cli)
-{
-    int status = attach(cli);
-    if (status != EXIT_FINE)
-        return status;
-    rowlock_lock *lock = cli->locks[0];
-    return answer(cli, cli->command == &renew_command     ? rowlock_renew(lock, its.ttl_ms)
-                       : cli->command == &release_command ? rowlock_release(lock)
-                                                          : rowlock_verify(lock));
 }
 
 const struct command renew_command = COMMAND("renew", "NAME", "extend the lease of a grant",

@@ -33,15 +33,6 @@ struct key {
     rowlock_once_record record;
 };
 
-static const char *state_of(const struct key *key)
-{
-    if (key->record.done)
-        return "done";
-    if (key->names && once_has_failed(&key->record))
-        return "failed";
-    return key->record.remaining_ms > 0 ? "in progress" : "given up";
-}
-
 static json_t *json_of_key(const struct key *key)
 {
     static const struct member members[] = {
@@ -64,9 +55,12 @@ static struct key read_key(const rowlock_once_record *record)
 {
     struct key key = {.record = *record, .key = record->key};
     key.names = once_names(record->key, &key.key);
-    key.state = state_of(&key);
-    bool over = record->done || once_has_failed(record);
-    key.run = key.names && over ? once_history(record) : NULL;
+    bool failed = key.names && once_has_failed(record);
+    key.state = record->done               ? "done"
+                : failed                   ? "failed"
+                : record->remaining_ms > 0 ? "in progress"
+                                           : "given up";
+    key.run = failed || (key.names && record->done) ? once_history(record) : NULL;
     return key;
 }
 
@@ -162,17 +156,10 @@ static const char *host_of(const json_t *run)
     return json_string_value(json_object_get(run, "host"));
 }
 
-/* The cells STATUS, TOOK and HOST. */
-static void put_run(char ***cell, const json_t *run)
-{
-    struct text took = duration_text(number_of(run, "duration_ms"));
-    *(*cell)++ = run ? new_text("%d", (int)number_of(run, "status")) : new_text("-");
-    *(*cell)++ = new_text("%s", run ? took.text : "-");
-    *(*cell)++ = printable(run ? host_of(run) : "-");
-}
-
 static int on_key(void *context, const struct key *key)
 {
+    const json_t *run = key->run;
+    struct text took = duration_text(number_of(run, "duration_ms"));
     if (match && !matches(key))
         return 0;
     if (general.json) {
@@ -184,7 +171,9 @@ static int on_key(void *context, const struct key *key)
     *cell++ = new_text("%s", key->state);
     *cell++ = new_text("%s", duration_text(key->record.age_ms).text);
     *cell++ = new_text("%lld", (long long)key->record.token);
-    put_run(&cell, key->run);
+    *cell++ = run ? new_text("%d", (int)number_of(run, "status")) : new_text("-");
+    *cell++ = new_text("%s", run ? took.text : "-");
+    *cell++ = printable(run ? host_of(run) : "-");
     *cell++ = printable(key->key);
     return ferror(stdout);
 }
@@ -242,13 +231,6 @@ static int show_wanted(void *context, const struct key *key)
     return 1;
 }
 
-static int show_key(const struct cli *cli, const char *whole)
-{
-    struct wanted wanted = {.whole = whole};
-    int result = look_at_keys(cli, whole, show_wanted, &wanted);
-    return result == ROWLOCK_OK && !wanted.found ? ROWLOCK_NONE : result;
-}
-
 /* ---------------------------------------------------------------- last */
 
 struct last {
@@ -277,20 +259,20 @@ static int note_last(void *context, const rowlock_once_record *record)
     return 0;
 }
 
-static void print_last(const struct cli *cli, const struct last *last)
+static void print_last(const struct last *last)
 {
     struct key key = read_key(&last->newest);
-    json_t *object = general.json ? json_begin(cli) : NULL;
-    if (object && asked.every_ms) {
-        json_put(object, "period_done", json_boolean(last->period_done));
-        json_put(object, "period", *last->period ? json_string(last->period) : json_null());
-    }
-    if (object)
+    if (general.json) {
+        json_t *object = must_have(json_object());
+        if (asked.every_ms) {
+            json_put(object, "period_done", json_boolean(last->period_done));
+            json_put(object, "period", *last->period ? json_string(last->period) : json_null());
+        }
         json_put(object, "last", last->any ? json_of_key(&key) : json_null());
-    if (object)
         json_print(object, false);
-    else if (last->any)
+    } else if (last->any) {
         print_key(&key);
+    }
     free_key(&key);
 }
 
@@ -303,7 +285,7 @@ static int show_last(const struct cli *cli, char **names, int count)
     free(prefix);
     if (result != ROWLOCK_OK)
         return reported(cli, result);
-    print_last(cli, &last);
+    print_last(&last);
     if (!last.any)
         complain("once last '%s': no run with --every or --once has succeeded", names[0]);
     else if (asked.every_ms && !last.period_done)
@@ -312,14 +294,6 @@ static int show_last(const struct cli *cli, char **names, int count)
 }
 
 /* ---------------------------------------------------------------- forget, and the whole */
-
-static int forget_key(const struct cli *cli, const char *whole)
-{
-    int result = rowlock_once_forget(cli->db, whole);
-    if (general.json && result >= 0)
-        json_print_answer(cli, result, NULL, NULL);
-    return result;
-}
 
 static int run_once(struct cli *cli)
 {
@@ -346,8 +320,14 @@ static int run_once(struct cli *cli)
         return show_last(cli, names, count);
     const char *key = names[--count];
     char *whole = count ? once_key(names, count, key) : new_text("%s", key);
-    int result = shows ? show_key(cli, whole) : forget_key(cli, whole);
+    struct wanted wanted = {.whole = whole};
+    int result = shows ? look_at_keys(cli, whole, show_wanted, &wanted)
+                       : rowlock_once_forget(cli->db, whole);
     free(whole);
+    if (shows && result == ROWLOCK_OK && !wanted.found)
+        result = ROWLOCK_NONE;
+    if (forgets && general.json && result >= 0)
+        json_print_answer(cli, result, NULL, NULL);
     if (result != ROWLOCK_NONE)
         return reported(cli, result);
     complain("once %s '%s': there is no such key", word, key);

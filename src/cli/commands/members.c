@@ -40,14 +40,6 @@ static int on_finding(void *context, const rowlock_finding *finding)
     return 0;
 }
 
-/* heading: above them in the text. NULL: none. */
-static struct findings findings_begin(const char *heading)
-{
-    if (heading && !general.json)
-        printf("%s:\n", heading);
-    return (struct findings){.list = general.json ? must_have(json_array()) : NULL};
-}
-
 /* status: of the check itself. Returns the exit status. */
 static int findings_end(const struct cli *cli, struct findings *findings, int status)
 {
@@ -64,36 +56,34 @@ static int findings_end(const struct cli *cli, struct findings *findings, int st
     return findings->worst == ROWLOCK_BAD ? EXIT_NOTHING : EXIT_FINE;
 }
 
-/* Without a file there is only one thing to find. */
-static int find(const struct cli *cli, struct findings *findings)
+static int run_check(struct cli *cli)
 {
     static const rowlock_finding missing = {.item = "tables",
                                             .value = "the embedded database does not exist",
                                             .advice = "run `rowlock install`",
                                             .verdict = ROWLOCK_BAD};
-    if (!cli->no_file)
-        return rowlock_check(cli->db, on_finding, findings, NULL);
-    on_finding(findings, &missing);
-    return ROWLOCK_OK;
-}
-
-static int run_check(struct cli *cli)
-{
-    char heading[16];
     int status = connect_database(cli, NULL);
     if (status != EXIT_FINE)
         return status;
-    snprintf(heading, sizeof heading, "member %d", cli->member);
-    struct findings findings = findings_begin(cli->member ? heading : NULL);
-    return findings_end(cli, &findings, reported(cli, find(cli, &findings)));
+    struct findings findings = {.list = general.json ? must_have(json_array()) : NULL};
+    if (cli->member && !general.json)
+        printf("member %d:\n", cli->member);
+    /* Without a file there is only one thing to find. */
+    if (cli->no_file)
+        on_finding(&findings, &missing);
+    else
+        status = reported(cli, rowlock_check(cli->db, on_finding, &findings, NULL));
+    return findings_end(cli, &findings, status);
 }
 
 /* Only the other members know whether a member may vote. */
 static int check_votes(const struct cli *cli)
 {
     rowlock_error error = ROWLOCK_ERROR_INIT;
-    struct findings findings = findings_begin("quorum");
+    struct findings findings = {.list = general.json ? must_have(json_array()) : NULL};
     char *urls = joined_urls();
+    if (!general.json)
+        puts("quorum:");
     int result = rowlock_quorum_check(urls, NULL, on_finding, &findings, &error);
     free(urls);
     return findings_end(cli, &findings, report_error(result, &error));
@@ -140,7 +130,8 @@ int run_for_members(struct cli *cli)
 
 /* ---------------------------------------------------------------- quorum-join */
 
-static int64_t replaced = UNSET, statement_ms = UNSET;
+/* 0: not given. */
+static int64_t replaced, statement_ms;
 
 static const struct option_row join_options[] = {
     NUMBER_OPTION("replace", "another database takes the place of member N", replaced, 1,
@@ -162,8 +153,8 @@ static int run_quorum_join(struct cli *cli)
     /* It may take as long as a lease. */
     cli->waiting = true;
     char *urls = joined_urls();
-    options.statement_timeout_ms = statement_ms == UNSET ? 0 : statement_ms;
-    int result = rowlock_quorum_join(urls, replaced == UNSET ? 0 : (int)replaced, &options, &error);
+    options.statement_timeout_ms = statement_ms;
+    int result = rowlock_quorum_join(urls, (int)replaced, &options, &error);
     free(urls);
     if (result == ROWLOCK_OK && general.json)
         json_print_answer(cli, result, NULL, NULL);
