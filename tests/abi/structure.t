@@ -21,7 +21,7 @@ limits='
     wide                0      0
     public_functions   75     86
     source          28000  33400
-    cli              6500   7300
+    cli              6500   7100
     tests           50000  65620
     architecture      450    450
     changelog          60     60

@@ -86,27 +86,22 @@ int conflict_status(int status)
     return status == EXIT_NOT_ACQUIRED ? (int)asked.conflict_status : status;
 }
 
-/* What a quorum does not grant is refused before a member is asked. */
-static void quorum_settings(const struct cli *cli)
+void grant_settings(struct cli *cli)
 {
+    /* What a quorum does not grant is refused before a member is asked. */
     const char *reason =
-        asked.shared || asked.permits
+        !is_quorum(cli) ? NULL
+        : asked.shared || asked.permits
             ? "they grant exclusive locks only, so --shared and --permits need one URL"
         : cli->name_count > 1 ? "they grant one lock at a time; put one run into another, in the "
                                 "same order everywhere"
         : asked.once || asked.every_ms ? "--once and --every need one URL; keys are in one database"
                                        : NULL;
-    if (reason)
-        usage_error(cli, "several URLs: %s", reason);
-}
-
-void grant_settings(struct cli *cli)
-{
     wait_settings(cli);
     if (asked.ttl_ms < 100 || asked.ttl_ms > LEAP_YEAR_MS)
         usage_error(cli, "--ttl: the lease must be from 100ms to 366d");
     if (asked.shared && asked.permits)
         usage_error(cli, "--shared and --permits exclude each other");
-    if (is_quorum(cli))
-        quorum_settings(cli);
+    if (reason)
+        usage_error(cli, "several URLs: %s", reason);
 }

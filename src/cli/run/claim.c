@@ -11,7 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define FINGERPRINT_SIZE 17
 #define LONGEST_KEY 255
 
 /* When the key was claimed. */
@@ -67,19 +66,10 @@ bool once_is_under(const char *stored, const char *name)
            strncmp(first + 1, name, strlen(name)) == 0;
 }
 
-static void key_length(const struct cli *cli, const char *option, const char *key)
-{
-    char *whole = once_key(cli->arguments, cli->name_count, key);
-    size_t length = strlen(whole);
-    free(whole);
-    if (length > LONGEST_KEY)
-        usage_error(cli, "%s: key and name together are too long by %zu bytes; shorten the %s",
-                    option, length - LONGEST_KEY, asked.once ? "key" : "name");
-}
-
 void once_settings(const struct cli *cli)
 {
     const char *option = asked.once ? "--once" : "--every";
+    const char *key = asked.once ? asked.once : PERIOD_KEY_LONGEST;
     bool keyed = asked.once || asked.every_ms;
     if (!keyed && asked.retry_after_ms)
         usage_error(cli, "--retry-after needs --every or --once");
@@ -91,22 +81,15 @@ void once_settings(const struct cli *cli)
         usage_error(cli, "%s needs the lock exclusively: leave out --shared and --permits", option);
     if (asked.retry_after_ms > LEAP_YEAR_MS)
         usage_error(cli, "--retry-after: must be at most 366d");
-    key_length(cli, option, asked.once ? asked.once : PERIOD_KEY_LONGEST);
+    char *whole = once_key(cli->arguments, cli->name_count, key);
+    size_t length = strlen(whole);
+    free(whole);
+    if (length > LONGEST_KEY)
+        usage_error(cli, "%s: key and name together are too long by %zu bytes; shorten the %s",
+                    option, length - LONGEST_KEY, asked.once ? "key" : "name");
 }
 
 /* ---------------------------------------------------------------- claiming */
-
-/* A hash of the locks' names and the command's words, which may be secret and are not stored. */
-static void make_fingerprint(const struct cli *cli, char text[FINGERPRINT_SIZE])
-{
-    uint64_t sum = HASH_BEGIN;
-    for (int i = 0; i < cli->argument_count; i++) {
-        /* With the zero byte at the end, so that "a b" differs from "a", "b". */
-        sum = i == cli->name_count ? hash_of(sum, "", 1) : sum;
-        sum = hash_of(sum, cli->arguments[i], strlen(cli->arguments[i]) + 1);
-    }
-    snprintf(text, FINGERPRINT_SIZE, "%016" PRIx64, sum);
-}
 
 static void say_done(const struct cli *cli)
 {
@@ -123,18 +106,13 @@ static void say_done(const struct cli *cli)
 /* A period is done, also if its command has changed since. */
 static int say_mismatch(const struct cli *cli)
 {
-    if (!asked.every_ms) {
-        tell(cli,
-             "the key '%s' was used for another command; choose another key, or free "
-             "it with `rowlock once forget NAME KEY`",
-             asked.once);
-        return EXIT_USAGE;
-    }
     tell(cli,
-         "'%s' was done before, by another command; nothing is run; if these are two "
-         "jobs, give each its name",
+         asked.every_ms ? "'%s' was done before, by another command; nothing is run; if these are "
+                          "two jobs, give each its name"
+                        : "the key '%s' was used for another command; choose another key, or free "
+                          "it with `rowlock once forget NAME KEY`",
          asked.once);
-    return EXIT_FINE;
+    return asked.every_ms ? EXIT_FINE : EXIT_USAGE;
 }
 
 bool once_has_failed(const rowlock_once_record *record)
@@ -199,9 +177,16 @@ static bool still_held(const struct cli *cli)
 static int claim_held(struct cli *cli, const char *key)
 {
     int64_t job_ms = asked.max_hold_ms ? at_most(asked.max_hold_ms, LEAP_YEAR_MS) : LEAP_YEAR_MS;
-    char fingerprint[FINGERPRINT_SIZE];
+    /* A hash of the names and the command's words, which may be secret and are not stored. */
+    char fingerprint[17];
+    uint64_t sum = HASH_BEGIN;
     rowlock_once_options options = ROWLOCK_ONCE_OPTIONS_INIT;
-    make_fingerprint(cli, fingerprint);
+    for (int i = 0; i < cli->argument_count; i++) {
+        /* With the zero byte at the end, so that "a b" differs from "a", "b". */
+        sum = i == cli->name_count ? hash_of(sum, "", 1) : sum;
+        sum = hash_of(sum, cli->arguments[i], strlen(cli->arguments[i]) + 1);
+    }
+    snprintf(fingerprint, sizeof fingerprint, "%016" PRIx64, sum);
     options.fingerprint = fingerprint;
     options.ttl_ms = at_most(job_ms + asked.grace_ms + asked.ttl_ms, LEAP_YEAR_MS);
     options.token = rowlock_lock_token(cli->locks[0]);

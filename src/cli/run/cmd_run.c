@@ -63,7 +63,7 @@ static const char *make_up_owner(void)
 }
 
 /* Lists show the job's name. A statement must fail while the lease is long enough to try again. */
-static int connect_for_run(struct cli *cli)
+static bool get_locks(struct cli *cli, int *result, int *status)
 {
     rowlock_db_options options = ROWLOCK_DB_OPTIONS_INIT;
     const char *job = cli->arguments[cli->name_count];
@@ -73,12 +73,7 @@ static int connect_for_run(struct cli *cli)
     options.statement_timeout_ms = within(asked.ttl_ms / 3, 1000, 10000);
     options.reconnect_ms = within(asked.ttl_ms / 6, 500, 5000);
     cli->keeps = true;
-    return connect_database(cli, &options);
-}
-
-static bool get_locks(struct cli *cli, int *result, int *status)
-{
-    *status = connect_for_run(cli);
+    *status = connect_database(cli, &options);
     return *status == EXIT_FINE && grant_get(cli, result, status);
 }
 
@@ -116,23 +111,18 @@ static int run_under_locks(struct cli *cli, enum job_end *how)
 
 /* ---------------------------------------------------------------- run */
 
-/* Cron starts the jobs of all hosts in the same second. A signal ends us here as usual. */
-static void pause_for_jitter(void)
-{
-    uint64_t random = 0;
-    if (asked.jitter_ms && getentropy(&random, sizeof random) == 0)
-        pause_until(now_ms() + (int64_t)(random % (uint64_t)asked.jitter_ms), -1);
-}
-
 static int run_run(struct cli *cli)
 {
     enum job_end how;
+    uint64_t random = 0;
     if (asked.metrics && !*asked.metrics)
         usage_error(cli, "--metrics: the folder's name is empty");
     if (asked.jitter_ms > LEAP_YEAR_MS)
         usage_error(cli, "--jitter: must be at most 366d");
     prepare(cli);
-    pause_for_jitter();
+    /* Cron starts the jobs of all hosts in the same second. A signal ends us here as usual. */
+    if (asked.jitter_ms && getentropy(&random, sizeof random) == 0)
+        pause_until(now_ms() + (int64_t)(random % (uint64_t)asked.jitter_ms), -1);
     cli->begin_ms = now_ms();
     wait_begin(cli);
     return run_under_locks(cli, &how);
@@ -174,15 +164,6 @@ const struct command run_command = COMMAND(
 /* Between two terms. A term that lasted for the longest pause was a good one. */
 enum { SHORTEST_PAUSE_MS = 1000, LONGEST_PAUSE_MS = 60000 };
 
-static void say_next(const struct cli *cli, int status, int64_t pause_ms)
-{
-    if (pause_ms)
-        tell(cli, "the term is over (exit status %d); back to the queue in %s", status,
-             duration_text(pause_ms).text);
-    else
-        tell(cli, "the term is over; back to the queue");
-}
-
 /* The next pause after a term. 0: none. */
 static int64_t next_pause_ms(int64_t last_ms, int64_t term_ms, enum job_end how)
 {
@@ -210,7 +191,11 @@ static int run_lead(struct cli *cli)
         if (how != JOB_ENDED && how != JOB_RESIGNED)
             return status;
         pause_ms = next_pause_ms(pause_ms, now_ms() - start_ms, how);
-        say_next(cli, status, pause_ms);
+        if (pause_ms)
+            tell(cli, "the term is over (exit status %d); back to the queue in %s", status,
+                 duration_text(pause_ms).text);
+        else
+            tell(cli, "the term is over; back to the queue");
         /* The library may still try to reach a server that does not answer. No job waits for it. */
         cli->abandon = false;
         disconnect_database(cli);

@@ -234,7 +234,6 @@ bool job_group_lives(const struct job *job)
 
 int job_exit_status(const struct job *job)
 {
-    if (WIFSIGNALED(job->wait_status))
-        return EXIT_SIGNAL + WTERMSIG(job->wait_status);
-    return WEXITSTATUS(job->wait_status);
+    int status = job->wait_status;
+    return WIFSIGNALED(status) ? EXIT_SIGNAL + WTERMSIG(status) : WEXITSTATUS(status);
 }

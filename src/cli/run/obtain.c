@@ -146,18 +146,6 @@ static int note(void *context, const struct entry *entry)
     return 0;
 }
 
-/* For several locks the library does not tell the holder of the missing one, so it is looked up. */
-static void look_around(const struct cli *cli, const rowlock_lock *lock, struct obstacle *obstacle)
-{
-    const char *name = rowlock_lock_name(lock);
-    obstacle->held = rowlock_lock_holder(lock, &obstacle->holder) == ROWLOCK_OK;
-    if (list_entries(cli->db, name, true, note, obstacle) != ROWLOCK_OK)
-        obstacle->waiters = 0;
-    if (!obstacle->held && cli->lock_count > 1 &&
-        list_entries(cli->db, name, false, note, obstacle) != ROWLOCK_OK)
-        obstacle->held = false;
-}
-
 static void say_obstacle(const struct obstacle *obstacle, const char *name, const char *then)
 {
     const rowlock_waiter *first = &obstacle->first;
@@ -177,13 +165,19 @@ static void say_obstacle(const struct obstacle *obstacle, const char *name, cons
  * there is neither holder nor waiter: something else keeps the lock from being granted. */
 static void say_who_holds(const struct cli *cli, size_t missing, const char *then)
 {
-    const rowlock_lock *lock = cli->locks[missing];
+    const char *name = rowlock_lock_name(cli->locks[missing]);
     struct obstacle obstacle = {.holder = ROWLOCK_GRANT_INIT};
-    if (!talkative() && rowlock_lock_holder(lock, &obstacle.holder) == ROWLOCK_OK)
+    obstacle.held = rowlock_lock_holder(cli->locks[missing], &obstacle.holder) == ROWLOCK_OK;
+    if (obstacle.held && !talkative())
         return;
-    look_around(cli, lock, &obstacle);
+    if (list_entries(cli->db, name, true, note, &obstacle) != ROWLOCK_OK)
+        obstacle.waiters = 0;
+    /* For several locks the library does not tell the holder of the missing one. */
+    if (!obstacle.held && cli->lock_count > 1 &&
+        list_entries(cli->db, name, false, note, &obstacle) != ROWLOCK_OK)
+        obstacle.held = false;
     if (talkative() || (!obstacle.held && obstacle.waiters == 0))
-        say_obstacle(&obstacle, rowlock_lock_name(lock), then);
+        say_obstacle(&obstacle, name, then);
 }
 
 /* ---------------------------------------------------------------- getting them */

@@ -7,7 +7,6 @@
 
 #include "cli/print/print.h"
 
-#include <rowlock/once.h>
 #include <sys/types.h>
 
 /* ---------------------------------------------------------------- what was asked for (asked.c) */

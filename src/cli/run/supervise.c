@@ -368,21 +368,6 @@ static int not_started(struct cli *cli, int reason)
     return status;
 }
 
-static void close_one(int fd)
-{
-    if (fd >= 0)
-        close(fd);
-}
-
-static void end_watch(struct watch *watch)
-{
-    close_one(watch->files[0].fd);
-    close_one(watch->lease.progress_fd);
-    close_one(watch->job.terminal);
-    free(watch->files);
-    free(watch->lease.each);
-}
-
 /* Our end of the pipe for progress closes when the job's does. */
 int supervise(struct cli *cli, int64_t start_ms, const int progress[2], enum job_end *how)
 {
@@ -393,7 +378,8 @@ int supervise(struct cli *cli, int64_t start_ms, const int progress[2], enum job
     lease_begin(&watch.lease, cli, progress[0]);
     set_environment(cli);
     int reason = job_start(&watch.job, cli->arguments + cli->name_count, progress[1]);
-    close_one(progress[1]);
+    if (progress[1] >= 0)
+        close(progress[1]);
     int status = EXIT_FINE;
     *how = JOB_NOT_STARTED;
     if (reason) {
@@ -407,6 +393,11 @@ int supervise(struct cli *cli, int64_t start_ms, const int progress[2], enum job
     /* A job may exit with that status by itself. */
     bool lost = status == EXIT_LOST && job_exit_status(&watch.job) != EXIT_LOST;
     metrics_run_ends(cli, start_ms, status, lost || watch.reason != NO_REASON);
-    end_watch(&watch);
+    const int ours[] = {watch.files[0].fd, watch.lease.progress_fd, watch.job.terminal};
+    for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++)
+        if (ours[i] >= 0)
+            close(ours[i]);
+    free(watch.files);
+    free(watch.lease.each);
     return status;
 }
