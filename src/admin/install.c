@@ -18,14 +18,15 @@ struct grantee {
 };
 enum { USER, HOST, SCHEMA, WORDS };
 
-/* Is the role one of those that the rest of the line names? */
-static bool names_role(const char *line, const char *role)
+/* Is the role one of the words? There is a space before each. */
+static bool names_role(const char *words, const char *role)
 {
-    size_t length = strlen(role), line_length = strcspn(line, "\n");
-    const char *at = length ? strstr(line, role) : NULL;
-    for (; at && at < line + line_length; at = strstr(at + length, role))
-        if (at[-1] == ' ' && (at[length] == ' ' || at[length] == '\n'))
+    size_t length = 0;
+    for (; *words == ' '; words += length) {
+        length = strcspn(++words, " \n");
+        if (length == strlen(role) && strncmp(words, role, length) == 0)
             return true;
+    }
     return false;
 }
 

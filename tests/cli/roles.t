@@ -36,8 +36,21 @@ grant() {
     done
 }
 
+naming() {
+    if [ "$db" = postgres ]; then
+        rl install --url "$whole" --print-grants --user 'x; ROLLBACK; -- 語'
+        sql_client <<<'CREATE ROLE "x; ROLLBACK; -- 語";'
+        PGCLIENTENCODING=GBK holds "a user's name does not leave its quotes" dba <<<"$out"
+    else
+        sql_client <<<'CREATE DATABASE `a``b`;'
+        errs "a database's name that would leave its quotes" 64 "no backquote" install --url "${whole%/*}/a%60b" --print
+        rl install --url "$whole" --print-grants --user nobody
+        has "a user who is not there is not made" "$(dba <<<"SET sql_mode = ''; $out" 2>&1)" "ERROR"
+    fi
+}
+
 installing() {
-    local nowhere= role
+    local nowhere='' role
     # Without it the user cannot connect.
     [ "$db" = postgres ] || sql_client <<<"GRANT SELECT ON $base.* TO ${base}_reader"
     as reader
@@ -54,9 +67,10 @@ installing() {
         sql_client <<<"REVOKE SELECT ON $base.* FROM ${base}_reader"
     fi
     holds "what --print-grants prints runs" grant
+    naming
     errs "a user's name with a quote" 64 "no quote" install --url "$whole" --print-grants --user 'a"b'
     errs "a host without a user" 64 "1 to 255 bytes" install --url "$whole" --print-grants --user @localhost
-    for role in owner '' what: read; do
+    for role in owner '' what: 'user operator' ' ' use; do
         errs "another role: '$role'" 64 "reader, user, operator or sweeper" install --url "$whole" --print-grants --user a --role "$role"
     done
 }
@@ -88,6 +102,9 @@ reading() {
     exits "reader: acquire is denied" 77 acquire x --owner me
     exits "reader: break is denied" 77 break "kept by user"
     exits "reader: raise-tokens is denied" 77 raise-tokens
+    [ "$db" = postgres ] || has "reader: a transaction of its own can stop grants" "$(in_shell <<<"
+START TRANSACTION; SELECT token FROM rowlock_tokens LOCK IN SHARE MODE;
+\! $command acquire 'one of user' -n --url '$whole' --owner me || echo status \$?")" "status 75"
 }
 
 without() { # without PRIVILEGE TABLE

@@ -16,6 +16,10 @@
 -- protect programs from accidents, not from each other. docs/OPERATIONS.md says what each can do to
 -- others.
 
+-- MariaDB would make an account that is not there, without a password, if sql_mode allows that.
+-- what: reader user operator sweeper
+/*M! SET sql_mode = CONCAT(@@sql_mode, ',NO_AUTO_CREATE_USER') */;
+
 -- what: reader
 GRANT SELECT ON rowlock_locks TO '{user}'@'{host}';
 GRANT SELECT ON rowlock_waiters TO '{user}'@'{host}';

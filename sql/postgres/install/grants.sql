@@ -11,8 +11,10 @@
 -- roles protect programs from accidents, not from each other. docs/OPERATIONS.md says what each can
 -- do to others.
 
+-- psql with GBK or SJIS could take the quote behind a name for a part of its last character.
 -- what: reader user operator sweeper
 BEGIN;
+SET LOCAL client_encoding = 'UTF8';
 REVOKE EXECUTE ON FUNCTION rowlock_break, rowlock_raise FROM PUBLIC;
 REVOKE EXECUTE ON PROCEDURE rowlock_housekeeping FROM PUBLIC;
 GRANT USAGE ON SCHEMA "{schema}" TO "{user}";
