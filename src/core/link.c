@@ -10,11 +10,14 @@
 #include <stdio.h>
 #include <string.h>
 
-enum rlk_class rlk_learn_names(rowlock_db *db, const struct rlk_hello *hello)
+enum rlk_class rlk_learn_names(rowlock_db *db, struct rlk_call *call, const struct rlk_hello *hello)
 {
     if (!db->texts.schema[0])
         rlk_copy_text(db->texts.schema, sizeof db->texts.schema, hello->schema,
                       strlen(hello->schema));
+    /* A name of MySQL's goes into statements too. options.c sees only the caller's. */
+    if (strchr(db->texts.schema, '`'))
+        return rlk_refuse(call, RLK_INVALID, "the name of the database must have no backquote");
     if (db->port || db->texts.sql[RLK_STEP_META])
         return RLK_DONE;
     return rlk_texts_fill(&db->texts, db->driver) == 0 ? RLK_DONE : RLK_NOMEM;
@@ -56,7 +59,7 @@ enum rlk_class rlk_adopt(rowlock_db *db, struct rlk_call *call, void *vendor)
     db->link = RLK_BROKEN;
     enum rlk_class class = db->driver->adopt(db->conn, call, vendor, &db->texts, &hello);
     if (class == RLK_DONE)
-        class = rlk_learn_names(db, &hello);
+        class = rlk_learn_names(db, call, &hello);
     if (class == RLK_DONE)
         db->link = RLK_OPEN;
     return class;
@@ -77,7 +80,7 @@ enum rlk_class rlk_connect(rowlock_db *db, struct rlk_call *call)
     if (class == RLK_UNCERTAIN)
         class = RLK_UNSENT;
     if (class == RLK_DONE)
-        class = rlk_learn_names(db, &hello);
+        class = rlk_learn_names(db, call, &hello);
     db->several = hello.several;
     if (class == RLK_DONE) {
         db->link = hello.looked ? RLK_TRUSTED : RLK_OPEN;

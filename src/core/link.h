@@ -37,7 +37,8 @@ void rlk_set_tx(rowlock_db *db, enum rlk_tx tx);
 /* For opening and closing a rowlock_db. */
 enum rlk_class rlk_connect(rowlock_db *db, struct rlk_call *call);
 enum rlk_class rlk_adopt(rowlock_db *db, struct rlk_call *call, void *vendor);
-enum rlk_class rlk_learn_names(rowlock_db *db, const struct rlk_hello *hello);
+enum rlk_class rlk_learn_names(rowlock_db *db, struct rlk_call *call,
+                               const struct rlk_hello *hello);
 void rlk_disconnect(rowlock_db *db, bool in_child);
 
 /* Connected, and the tables were checked if the ask needs them? */
