@@ -149,13 +149,14 @@ names() {
     local name
     local hostile=("it's" 'say "x"' 'back\slash' '100%' '%s%n%d' "'; DROP TABLE rowlock_locks; --"
         $'new\nline' $'tab\tbell\a' ' ' ' leading and trailing ' '$(touch x) `id`' '*' '-n' '\x41' '{"a":1}'
-        'snow ☃ and 🔒' 'lö' 'lo' 'Lock' 'lock' 'lock ' '_' '__' '?1 $1 :name @x' "$(printf 'e\xcc\x81')" 'é')
+        'snow ☃ and 🔒' 'lö' 'lo' 'Lock' 'lock' 'lock ' $'\xc2\x9b2J' '_' '__' '?1 $1 :name @x' "$(printf 'e\xcc\x81')" 'é')
     for name in "${hostile[@]}"; do
         rl acquire --json --owner "$name" --note "$name" -n -- "$name"
         [ "$status" = 0 ] || break
     done
     same "names of every kind are different names" "$name: $status" "${hostile[-1]}: 0"
     rl list --json
+    same "JSON has nothing that a terminal obeys" "$(tr -d '\n -~' <<<"$out" | od -An -c)" ""
     same "and come back as they went in" \
         "$(json 'join "|", sort grep { $_ ne "" } map { $_->{name} eq $_->{owner} && $_->{name} eq $_->{note} ? $_->{name} : "" } @$d')" \
         "$(printf '%s\0' "${hostile[@]}" | LC_ALL=C sort -z | tr '\0' '|' | sed 's/|$//;$!b')"

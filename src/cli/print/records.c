@@ -134,7 +134,7 @@ json_t *json_of_answer(const struct cli *cli, int result)
 
 void json_print(json_t *value, bool compact)
 {
-    char *text = must_have(json_dumps(value, compact ? 0 : JSON_INDENT(2)));
+    char *text = must_have(json_dumps(value, JSON_ENSURE_ASCII | (compact ? 0 : JSON_INDENT(2))));
     puts(text);
     free(text);
     json_decref(value);
@@ -214,7 +214,7 @@ char **table_row(struct table *table)
 void table_json(struct table *table, json_t *row)
 {
     fputs(table->rows++ == 0 ? "[\n  " : ",\n  ", stdout);
-    if (json_dumpf(row, stdout, 0) != 0 && !ferror(stdout))
+    if (json_dumpf(row, stdout, JSON_ENSURE_ASCII) != 0 && !ferror(stdout))
         must_have(NULL);
     json_decref(row);
 }
