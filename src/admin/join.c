@@ -285,15 +285,6 @@ static int draw(struct rlk_survey *j, char random[RLK_TEXT_MAX + 1])
                                          : rlk_survey_fail(j, ROWLOCK_ENOMEM, "no random numbers");
 }
 
-static int name_quorum(struct rlk_survey *j)
-{
-    char random[RLK_TEXT_MAX + 1];
-    int result = draw(j, random);
-    if (result == ROWLOCK_OK)
-        rlk_copy_text(j->quorum, sizeof j->quorum, random, strlen(random));
-    return result;
-}
-
 /* It is newer than each mark of this member that is known. */
 static int new_mark(struct rlk_survey *j, size_t i)
 {
@@ -320,7 +311,10 @@ static void learn_marks(struct rlk_survey *j)
 
 static int join(struct rlk_survey *j)
 {
-    int result = j->is_new ? name_quorum(j) : ROWLOCK_OK;
+    char name[RLK_TEXT_MAX + 1];
+    int result = j->is_new ? draw(j, name) : ROWLOCK_OK;
+    if (j->is_new && result == ROWLOCK_OK)
+        rlk_copy_text(j->quorum, sizeof j->quorum, name, strlen(name));
     if (result == ROWLOCK_OK)
         result = wait_out(j);
     learn_marks(j);

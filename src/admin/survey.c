@@ -26,8 +26,13 @@ int rlk_survey_fail(struct rlk_survey *s, int code, const char *format, ...)
 
 int rlk_survey_fail_of(struct rlk_survey *s, const struct rlk_candidate *c, int code)
 {
-    return rlk_survey_fail(s, code, "member %zu: %s", (size_t)(c - s->member) + 1,
-                           c->db->error.text);
+    const rowlock_error *error = &c->db->error;
+    rowlock_error why;
+    rlk_error_begin(&why, s->action, NULL);
+    rlk_error_set(&why, code, "member %zu: %s", (size_t)(c - s->member) + 1, error->text);
+    why.retryable = error->retryable;
+    rlk_error_copy(s->err, &why);
+    return code;
 }
 
 /* ---- what the members know */

@@ -283,8 +283,8 @@ rowlock_grant holder_of(const rowlock_lock *lock)
 int join_members(const char *urls, rowlock_error *err)
 {
     int result = ROWLOCK_ECONN;
-    for (int64_t ms = 1000;
-         ms < 100000 && (result == ROWLOCK_ECONN || result == ROWLOCK_EUNCERTAIN); ms *= 4)
+    for (int64_t ms = 1000; ms == 1000 || (result != ROWLOCK_OK && err->retryable && ms < 100000);
+         ms *= 4)
         result = rowlock_quorum_join(
             urls, 0, OPTIONS(db, .statement_timeout_ms = ms, .connect_timeout_ms = 60000), err);
     return result;

@@ -139,6 +139,12 @@ static void test_forgot(void)
     back(0);
     back(1);
     votes_are("vv-vv", "a check says that it does not vote");
+    OWNED(session) void *session = raw_sqlite.open(urls[2]);
+    raw_run(&raw_sqlite, session, "BEGIN IMMEDIATE");
+    result = rowlock_quorum_join(url_list(list, FIVE).text, 0,
+                                 OPTIONS(db, .statement_timeout_ms = 1000), &err);
+    tap_ok(result == ROWLOCK_ESERVER && err.retryable, "a busy member: try again: %s", err.text);
+    raw_run(&raw_sqlite, session, "COMMIT");
     tap_is_int(join_members(url_list(list, FIVE).text, &err), ROWLOCK_OK, "it joins");
     votes_are("vvvvv", "and that it votes then");
     away(0);
@@ -158,7 +164,6 @@ static void test_old_copy(void)
     votes_are("-vvvv", "an old copy does not vote");
     tap_is_int(join_members(url_list(list, FIVE).text, &err), ROWLOCK_OK,
                "it joins, although it has old marks of two others");
-    tap_note("%s", err.text);
     votes_are("vvvvv", "and all vote then");
 }
 
@@ -179,7 +184,6 @@ static void test_majority_lost(void)
     tap_is_int(join_members(url_list(list, FIVE).text, &err), ROWLOCK_ESCHEMA,
                "a majority that forgot does not join");
     tap_ok(strstr(err.text, "3 of the 5 members have lost") != NULL, "and the error says why");
-    tap_note("%s", err.text);
     votes_are("-----", "a check finds no member that votes");
     int strangers = 0;
     tap_is_int(
@@ -214,8 +218,9 @@ static atomic_int odd;
 
 static int start_one(void *argument)
 {
-    int result = 0;
-    grant_for(argument, &result);
+    int result = ROWLOCK_BUSY; /* others may keep a file busy for a second */
+    while (result == ROWLOCK_BUSY)
+        grant_for(argument, &result);
     odd += result != ROWLOCK_OK;
     return 0;
 }
