@@ -107,22 +107,24 @@ static int expected(size_t call, size_t class)
     return classes[class].result;
 }
 
-static rowlock_db *prepare(size_t call, rowlock_lock **lock)
+/* No call depends on how fast the machine is. */
+static rowlock_db *begin(const char *dialect)
 {
     script_reset();
+    script_dialect(dialect);
+    script_jump();
     script.takes_writes = true;
-    rowlock_db *db = script_open(NULL);
+    return script_open(NULL);
+}
+
+static rowlock_db *prepare(size_t call, rowlock_lock **lock)
+{
+    rowlock_db *db = begin("postgres");
     *lock = must_lock(db, "nightly");
     other = must_lock(db, "other");
     if (calls[call].holding && rowlock_acquire(*lock, NULL) != ROWLOCK_OK)
         tap_ok(false, "a lock is granted at first");
     return db;
-}
-
-static void finish(rowlock_db *db, rowlock_lock *lock)
-{
-    close_locks(other, lock);
-    rowlock_db_close(db);
 }
 
 static void test_class(size_t call, size_t class)
@@ -149,7 +151,8 @@ static void test_class(size_t call, size_t class)
         tap_ok(rowlock_lock_token(lock) > 0, "the handle goes on holding the lock");
     script_always(calls[call].op, ANSWER(.class = RLK_DONE));
     tap_is_int(call_for(calls[call].op, db, lock), ROWLOCK_OK, "the same call succeeds afterwards");
-    finish(db, lock);
+    close_locks(other, lock);
+    rowlock_db_close(db);
 }
 
 /* These two have words of their own. */
@@ -167,14 +170,14 @@ static void test_own_words(void)
         script_next(calls[call].op, ANSWER(.class = RLK_IN_TX));
         tap_is_int(call_for(calls[call].op, db, lock), ROWLOCK_EMISUSE,
                    "IN_TX at '%s' gives EMISUSE", calls[call].action);
-        err = *rowlock_db_error(db);
-        tap_ok(strstr(err.text, "end it first") != NULL, "which says what to do");
+        tap_ok(strstr(rowlock_db_error(db)->text, "end it first") != NULL, "which says what to do");
         script_next(calls[call].op, ANSWER(.class = RLK_IN_TX, .text = "you are in XA"));
         tap_is_int(call_for(calls[call].op, db, lock), ROWLOCK_EMISUSE,
                    "and with the server's words");
-        err = *rowlock_db_error(db);
-        tap_ok(strstr(err.text, "you are in XA; the connection") != NULL, "apart from them");
-        finish(db, lock);
+        tap_ok(strstr(rowlock_db_error(db)->text, "you are in XA; the connection") != NULL,
+               "apart from them");
+        close_locks(other, lock);
+        rowlock_db_close(db);
     }
 }
 
@@ -218,8 +221,7 @@ static void test_opening_without_words(void)
 static void test_looking(void)
 {
     for (size_t c = 0; c < COUNT(classes); c++) {
-        script_reset();
-        OWNED(db) rowlock_db *db = script_open(NULL);
+        OWNED(db) rowlock_db *db = begin("postgres");
         OWNED(lock) rowlock_lock *lock = must_lock(db, "nightly");
         int want = classes[c].class == RLK_CONTENTION  ? ROWLOCK_BUSY
                    : classes[c].class == RLK_UNCERTAIN ? ROWLOCK_ECONN
@@ -233,8 +235,7 @@ static void test_looking(void)
 
 static void test_looking_once(void)
 {
-    script_reset();
-    OWNED(db) rowlock_db *db = script_open(NULL);
+    OWNED(db) rowlock_db *db = begin("postgres");
     OWNED(lock) rowlock_lock *lock = must_lock(db, "nightly");
     int got = rowlock_acquire(lock, NULL) | rowlock_renew(lock, 0) | rowlock_release(lock);
     tap_is_int(got, ROWLOCK_OK, "acquire, renew, release");
@@ -247,14 +248,7 @@ static void test_looking_once(void)
     tap_is_str(script_calls(), "meta acquire", "they are looked at anew then");
 }
 
-/* Answers that no database means are not believed, and none keeps a call going for ever. */
-static rowlock_db *begin(const char *dialect)
-{
-    script_reset();
-    script_dialect(dialect);
-    script_jump();
-    return script_open(NULL);
-}
+/* ---- answers that no database means are not believed, and none keeps a call going for ever */
 
 static void test_tokens(void)
 {
