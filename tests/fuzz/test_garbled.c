@@ -13,7 +13,6 @@ static const char *fails(int result)
 
 static void on(const char *url, const char *garbles)
 {
-    rowlock_error err = ROWLOCK_ERROR_INIT;
     fake_garbles = 0;
     rowlock_db *db = must_open(url);
     rowlock_lock *lock = must_attach(db, "nightly", "ownerx", 7);
@@ -25,9 +24,8 @@ static void on(const char *url, const char *garbles)
     tap_is_str(fails(rowlock_sweep(db, NULL, NULL)), "it fails", "to sweep");
     tap_is_str(fails(rowlock_acquire(other, OPTIONS(acquire, .wait_ms = 3600000))), "it fails",
                "to wait for a lock");
-    err = *rowlock_db_error(db);
-    tap_ok(strstr(err.text, "3 answers in a row could not be read") != NULL, "and says why");
-    tap_note("%s", err.text);
+    tap_ok(strstr(why(db), "3 answers in a row could not be read") != NULL, "and says why");
+    tap_note("%s", why(db));
     rowlock_lock_close(other);
     rowlock_lock_close(lock);
     rowlock_db_close(db);
@@ -36,6 +34,8 @@ static void on(const char *url, const char *garbles)
 
 int main(void)
 {
+    if (!RLK_WITH_POSTGRES && !RLK_WITH_MYSQL)
+        return tap_skip_all("no driver of a server is built in");
     /* A call that does not end ends the test. */
     alarm((unsigned)slow_ms(120));
     if (RLK_WITH_POSTGRES) {

@@ -42,7 +42,7 @@ cross() {
 
 # Debian has no SQLite for musl, so that is built from Debian's source. Only headers of jansson are used.
 musl() {
-    local root=$cache/port-musl mirror name apt
+    local root=$cache/port-musl mirror apt
     need musl-gcc tclsh
     if [ ! -s "$root/libsqlite3.a" ]; then
         rm -rf "$root" && mkdir -p "$root/lists/partial" "$root/source"
@@ -54,9 +54,7 @@ musl() {
         tar -xf "$(echo "$root"/sqlite3_*.orig.tar.xz)" -C "$root/source" --strip-components=1
         (cd "$root/source" && ./configure --disable-tcl && make sqlite3.c sqlite3.h &&
             musl-gcc -O1 -fPIC -DSQLITE_THREADSAFE=1 -DSQLITE_ENABLE_COLUMN_METADATA -c sqlite3.c) >"$root/log"
-        for name in "$root/source/sqlite3.h" /usr/include/jansson.h "$(dpkg -L libjansson-dev | grep jansson_config.h)"; do
-            cp "$name" "$root"
-        done
+        cp "$root/source/sqlite3.h" /usr/include/jansson.h "$(dpkg -L libjansson-dev | grep jansson_config.h)" "$root"
         ar rcs "$root/libsqlite3.a" "$root/source/sqlite3.o"
     fi
     build CC=musl-gcc WITH_POSTGRES=0 WITH_MYSQL=0 WITH_CURSES=0 JANSSON_LIBS=-ljansson \

@@ -10,7 +10,8 @@
 static void speak_german(void)
 {
     const char *folder = test_folder();
-    if (system(textf("localedef -f UTF-8 -i de_DE '%s/de_DE' >&2", folder)) != 0)
+    const char *end = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? "big" : "little";
+    if (system(textf("localedef --%s-endian -f UTF-8 -i de_DE '%s/de_DE' >&2", end, folder)) != 0)
         tap_ok(false, "localedef makes a locale (Debian: locales)");
     setenv("LOCPATH", folder, 1);
     bool spoken = setlocale(LC_ALL, "de_DE") != NULL;
@@ -50,7 +51,8 @@ static void test_whole(void)
 
 int main(void)
 {
-    speak_german();
+    if (confstr(_CS_GNU_LIBC_VERSION, NULL, 0)) /* musl has no such locales */
+        speak_german();
     test_reals();
     test_whole();
     return tap_done();
