@@ -32,7 +32,10 @@ all_needs=("${wheel_needs[@]}" "g++=g++" nm=binutils prove=perl
 more_needs=("${all_needs[@]}" node=nodejs npm=npm patchelf=patchelf pgbouncer=pgbouncer postgresql-15-cron
     wsrep_sst_rsync=mariadb-server galera-4 rsync=rsync ip=iproute2 debootstrap autopkgtest promtool=prometheus
     patroni=patroni etcd=etcd-server haproxy=haproxy curl=curl pgpool=pgpool2
-    ruby=ruby ruby-activerecord ruby-pg ruby-mysql2 ruby-sqlite3)
+    ruby=ruby ruby-activerecord ruby-pg ruby-mysql2 ruby-sqlite3 clang=clang musl-gcc=musl-tools tclsh=tcl
+    i686-linux-gnu-gcc=gcc-i686-linux-gnu libc6-dev-i386-cross aarch64-linux-gnu-gcc=gcc-aarch64-linux-gnu
+    libc6-dev-arm64-cross s390x-linux-gnu-gcc=gcc-s390x-linux-gnu libc6-dev-s390x-cross
+    qemu-aarch64-static=qemu-user-static)
 lint_needs=(clang-tidy=clang-tidy clang-format=clang-format cppcheck=cppcheck
     shellcheck=shellcheck man=man-db)
 valgrind_needs=(valgrind=valgrind libc6-dbg)
