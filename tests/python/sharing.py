@@ -6,7 +6,7 @@ Prices are counters here, so that lost writes can be counted.
 usage: sharing.py KIND [WRITER COLUMN]     the test, or a writer like sharing.rb, which reads lines:
          insert ID   read ID   save (one more than was read, under its version)
          add ID (a statement that passes by the version)   overwrite (a save without a version)
-  ROWLOCK_TEST_CONFLICTS   how many conflicts a mapper and rowlock must meet (200)
+  ROWLOCK_TEST_CONFLICTS   how many conflicts a mapper and rowlock must meet (60)
 """
 import os
 import pathlib
@@ -23,7 +23,7 @@ import rowlock
 from common import LONG, URL, execute
 from test_django import configure
 
-CONFLICTS = int(os.environ.get("ROWLOCK_TEST_CONFLICTS", "200"))
+CONFLICTS = int(os.environ.get("ROWLOCK_TEST_CONFLICTS", "60"))
 results = []
 
 
