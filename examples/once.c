@@ -87,7 +87,7 @@ int main(int argc, char **argv)
         else if (!strcmp(verb, "list") && argc == 3)
             result = rowlock_once_list(db, NULL, show, NULL);
         else if (!strcmp(verb, "forget") && argc == 4)
-            result = rowlock_once_forget(db, argv[3]);
+            result = rowlock_once_forget(db, argv[3], 0);
         else if (!strcmp(verb, "sweep") && argc == 4)
             result = sweep(db, argv[3]);
         else

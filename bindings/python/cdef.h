@@ -469,6 +469,6 @@ typedef struct rowlock_once_record {
     ...;
 } rowlock_once_record;
 int rowlock_once_list(rowlock_db *db, const char *prefix, int (*each)(void *context, const rowlock_once_record *record), void *context);
-int rowlock_once_forget(rowlock_db *db, const char *key);
+int rowlock_once_forget(rowlock_db *db, const char *key, int64_t token);
 int rowlock_once_sweep(rowlock_db *db, int64_t older_ms, int batch, int64_t *removed);
 rowlock_once_options rowlock_once_options_init(void);

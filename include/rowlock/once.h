@@ -90,7 +90,7 @@ ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_once_complete(rowlock_once *once, row
 
 /* rowlock_once_abandon gives the key back: the work was not done, and another client may claim the
  * key.
- *   - pause_ms: for how long others get BUSY. 0: none. At most 366 days.
+ *   - pause_ms: for how long others with the same fingerprint get BUSY. 0: none. At most 366 days.
  *   - why: up to 65,535 bytes. rowlock_once_list() shows them until the key is completed. NULL:
  *     none.
  *   - Without both the key is removed. Else it stays, with token 0, until it is claimed or swept.
@@ -122,13 +122,13 @@ ROWLOCK_API void rowlock_once_close(rowlock_once *once);
 typedef struct rowlock_once_record {
     /* sizeof(rowlock_once_record) */
     size_t size;
-    /* The token of the lock under which it was claimed. 0: none. */
+    /* The token of the lock under which it was claimed. 0: none, or it was given back. */
     int64_t token;
-    /* When it was completed, else when it was claimed. */
+    /* When it was completed or given back, else when it was claimed. */
     int64_t changed_us;
     /* How long ago that was, when the database answered. */
     int64_t age_ms;
-    /* What is left to a claim in progress. Below 0: its time is over. */
+    /* What is left to a claim in progress, or to a pause. Below 0: its time is over. */
     int64_t remaining_ms;
     /* 1: completed. 0: claimed. */
     int done;
@@ -155,6 +155,8 @@ rowlock_once_list(rowlock_db *db, const char *prefix,
                   int (*each)(void *context, const rowlock_once_record *record), void *context);
 
 /* rowlock_once_forget removes one key, done or in progress. It can be claimed again for anything.
+ *   - token: above 0, the key stays if it is done, or was claimed under this token or a larger one.
+ *     So a later holder of a lock frees what an earlier one has left.
  *
  * Returns
  *   ROWLOCK_OK         removed. If it was in progress, completing it returns LOST.
@@ -162,7 +164,8 @@ rowlock_once_list(rowlock_db *db, const char *prefix,
  * Round trips  1
  * Example      examples/once.c
  */
-ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_once_forget(rowlock_db *db, const char *key);
+ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_once_forget(rowlock_db *db, const char *key,
+                                                       int64_t token);
 
 /* rowlock_once_sweep removes keys that were completed longer ago than older_ms, and claims that
  * were made longer ago, were never completed, and whose time is over. A client that completes such

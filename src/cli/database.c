@@ -264,7 +264,8 @@ int connect_database(struct cli *cli, const rowlock_db_options *options)
 {
     listen_to_library(cli);
     signals_ignore_pipe();
-    if (general.url_count == 0 && getenv("ROWLOCK_REQUIRE_URL"))
+    const char *required = getenv("ROWLOCK_REQUIRE_URL");
+    if (general.url_count == 0 && required && *required)
         usage_error(cli, "neither --url nor ROWLOCK_URL is set, and ROWLOCK_REQUIRE_URL is");
     if (general.url_count == 0)
         return open_embedded(cli, options);

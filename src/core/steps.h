@@ -143,7 +143,7 @@ enum {
     STEP(ONCE_FAIL, "once_fail", "result ttl key claim", '-', "", 0)                               \
     STEP(ONCE_SWEEP, "once_sweep", "older limit", '-', "", RLK_WIDE)                               \
     STEP(ONCE_LIST, "once_list", "first after limit", '*', "ttibMmmT", RLK_READS | RLK_WIDE)       \
-    STEP(ONCE_FORGET, "once_forget", "key", '-', "", 0)                                            \
+    STEP(ONCE_FORGET, "once_forget", "key token", '-', "", 0)                                      \
     STEP(WALK_LOAD, "walk_load", "name", '?', "mttmmmmm", RLK_READS)                               \
     STEP(WALK_SAVE, "walk_save", "name step position pending rows written left conflicts failed",  \
          '-', "", 0)                                                                               \

@@ -360,14 +360,15 @@ int rowlock_once_list(rowlock_db *db, const char *prefix,
 }
 
 /* After a lost answer the first attempt may have removed the key. */
-int rowlock_once_forget(rowlock_db *db, const char *key)
+int rowlock_once_forget(rowlock_db *db, const char *key, int64_t token)
 {
     int result = rlk_need_database(db, rlk_enter(db, "forget key", NULL));
     if (result != ROWLOCK_OK ||
         (result = rlk_check_text(&db->error, "key", key, false)) != ROWLOCK_OK)
         return result;
     rlk_action(db, "forget key", key);
-    struct rlk_ask ask = {.step = RLK_STEP_ONCE_FORGET, .in = {rowlock_text(key)}};
+    struct rlk_ask ask = {.step = RLK_STEP_ONCE_FORGET,
+                          .in = {rowlock_text(key), rowlock_int(token)}};
     result = rlk_ask_ours(db, &ask);
     bool gone = ask.changed > 0 || ask.was_uncertain;
     return rlk_end_call(db, result == ROWLOCK_OK && !gone ? ROWLOCK_NONE : result);

@@ -42,6 +42,8 @@ for name in $(commands | grep -vx help); do
     is "rowlock-$name(1) names no option that there is not" "$absent" ""
 done
 
+is "no quote has a dash before it, as the arguments of .Fl have" "$(grep -lE '^\.Fl .*(\\\(dq|"|\+)' docs/man/*.[1-9])" ""
+
 # The exit statuses are in four places. sysexits.h has no EX_ for those below 64 and above 78.
 statuses() { sed -nE 's/^ *EXIT_[A-Z_]+ = ([0-9]+),?$/\1/p' src/cli/exit.h | sed 's/^128$/128+/' | sort -n; }
 is "rowlock(1) has each exit status of the source" \

@@ -69,6 +69,7 @@ installing() {
     holds "what --print-grants prints runs" grant
     naming
     errs "a user's name with a quote" 64 "no quote" install --url "$whole" --print-grants --user 'a"b'
+    errs "a role alone installs nothing" 64 "belong to --print-grants" install --url "$whole" --role reader
     errs "a host without a user" 64 "1 to 255 bytes" install --url "$whole" --print-grants --user @localhost
     for role in owner '' what: 'user operator' ' ' use; do
         errs "another role: '$role'" 64 "reader, user, operator or sweeper" install --url "$whole" --print-grants --user a --role "$role"

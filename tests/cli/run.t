@@ -167,6 +167,21 @@ staying() {
     same "for which nothing is said" "$(said held)" ""
 }
 
+# rowlock is stopped until another client has had the lock. Its job ends meanwhile.
+paused() {
+    sign=$work/paused
+    begun "$sign" run paused --ttl 1s -- sh -c 'echo $$ >"$0.pid"; echo >"$0"; until [ -e "$0.go" ]; do sleep 0.05; done' "$sign"
+    kill -STOP "$pid"
+    exits "when its lease is over another client has the lock" 0 run -w 60s paused true
+    touch "$sign.go"
+    holds "the job of a run that is stopped ends" until_true ended "$(cat "$sign.pid")"
+    kill -CONT "$pid"
+    ends "then the run knows that its lock was lost" 76 "$pid"
+}
+
+# A process that its parent has not collected has ended.
+ended() { gone "$1" || [[ $(ps -o stat= -p "$1") == Z* ]]; }
+
 losing() {
     local stubborn
     sign=$work/stubborn
@@ -311,5 +326,5 @@ END
 }
 
 for_each_database install_tables begin_staying statuses environment own_environment files rivals \
-    holding losing stalling jumping renaming nested nested_deep nested_owner first_process staying
+    holding paused losing stalling jumping renaming nested nested_deep nested_owner first_process staying
 done_testing

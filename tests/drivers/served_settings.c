@@ -43,7 +43,7 @@ static void use(const char *url)
     is_result(pooled, rowlock_renew(lock, 60000), ROWLOCK_OK, "renew");
     is_result(db, rowlock_once_claim(db, "key", NULL, &once), ROWLOCK_OK, "claim a key");
     is_result(db, rowlock_once_abandon(once, 0, NULL, 0), ROWLOCK_OK, "give it back");
-    is_result(db, rowlock_once_forget(db, "key"), ROWLOCK_NONE, "it is gone");
+    is_result(db, rowlock_once_forget(db, "key", 0), ROWLOCK_NONE, "it is gone");
     is_result(db, rowlock_once_sweep(db, 0, 0, NULL), ROWLOCK_OK, "sweep keys");
     is_result(pooled, rowlock_release(lock), ROWLOCK_OK, "release");
     is_result(db, rowlock_sweep(db, NULL, NULL), ROWLOCK_OK, "sweep");

@@ -146,7 +146,7 @@ static void operate(rowlock_db *db)
     DO(rowlock_new_identity(db));
     DO(rowlock_once_list(db, NULL, see_record, NULL));
     DO(rowlock_once_sweep(db, 1000, 10, &when));
-    DO(rowlock_once_forget(db, "key"));
+    DO(rowlock_once_forget(db, "key", 0));
 }
 
 static void change_rows(rowlock_table *table)

@@ -139,7 +139,7 @@ static void test_data(rowlock_db *db)
     unsupported(db, rowlock_once_claim(db, "key", NULL, &once), data, "a once key");
     tap_ok(!table && !once, "there is no handle then");
     unsupported(db, rowlock_once_list(db, NULL, take_record, NULL), data, "a list of once keys");
-    unsupported(db, rowlock_once_forget(db, "key"), data, "forgetting a once key");
+    unsupported(db, rowlock_once_forget(db, "key", 0), data, "forgetting a once key");
     unsupported(db, rowlock_once_sweep(db, 1000, 1, NULL), data, "sweeping once keys");
     unsupported(db, rowlock_fence(db, "register", 1), "rowlock_fence()", "a fence");
 }

@@ -174,7 +174,7 @@ static void play_act(struct asking *a, const struct step *s)
         is_told(a, s, rowlock_once_abandon(once, 0, NULL, 0));
         break;
     case FORGET:
-        is_told(a, s, rowlock_once_forget(db, key));
+        is_told(a, s, rowlock_once_forget(db, key, 0));
         break;
     case RESULT:
         result_is(once, s->result, length, s->what);
@@ -607,17 +607,45 @@ static void fails(const struct contract *c)
     struct listed l = list(db, NULL, 0, 1);
     tap_ok(l.last.result_length == 8 && memcmp(l.last.result, "no\0paper", 8) == 0, "it says why");
     tap_ok(!l.last.done && l.last.token == 0 && l.last.remaining_ms > 3000000, "and for how long");
+    is_result(db, rowlock_once_complete(once, db, "late", 4), ROWLOCK_LOST, "it is not completed");
     claim_as(db, "key", &newer, ROWLOCK_BUSY, "a later holder waits too");
     site_run(&a.site, "UPDATE rowlock_once SET expires = 0");
     OWNED(once) rowlock_once *second = claim_as(db, "key", &newer, ROWLOCK_OK, "then it has it");
     is_result(db, rowlock_once_abandon(once, 0, "late", 4), ROWLOCK_OK, "the first says no more");
     is_result(db, rowlock_once_abandon(second, 0, long_reason, 513), ROWLOCK_OK, "a long reason");
-    tap_is_int(list(db, NULL, 0, 1).last.result_length, -1, "is not listed");
+    l = list(db, NULL, 0, 1);
+    tap_is_int(l.last.result_length, -1, "is not listed");
+    tap_ok(l.last.remaining_ms < -l.last.age_ms - 1, "a clock that steps back makes no pause");
     OWNED(once) rowlock_once *third = claim_as(db, "key", &newer, ROWLOCK_OK, "the key is free");
     is_result(db, rowlock_once_complete(third, db, "r", 1), ROWLOCK_OK, "and can be completed");
     is_result(db, rowlock_once_abandon(third, 0, "why", 3), ROWLOCK_OK, "which stays");
     l = list(db, NULL, 0, 1);
     tap_ok(l.last.done && l.last.result_length == 1 && l.last.result[0] == 'r', "with its result");
+}
+
+/* Another command, such as the repaired one, does the same work. */
+static void changes(const struct contract *c)
+{
+    CLOSED_BY(ask_close) struct asking a = ask_open(c);
+    rowlock_db *db = a.other;
+    rowlock_once_options old = once_about("old", 3600000), new = once_about("new", 3600000);
+    OWNED(once) rowlock_once *first = claim_as(db, "key", &old, ROWLOCK_OK, "a key is claimed");
+    claim_as(db, "key", &new, ROWLOCK_MISMATCH, "not for another fingerprint");
+    is_result(db, rowlock_once_abandon(first, 3600000, NULL, 0), ROWLOCK_OK, "it is given back");
+    old.token = 17;
+    claim_as(db, "key", &old, ROWLOCK_BUSY, "for an hour later");
+    OWNED(once) rowlock_once *second = claim_as(db, "key", &new, ROWLOCK_OK, "at once for another");
+    is_result(db, rowlock_once_abandon(second, 0, NULL, 0), ROWLOCK_OK, "the key is removed");
+    OWNED(once) rowlock_once *third = claim_as(db, "key", &old, ROWLOCK_OK, "claimed under a lock");
+    is_result(db, rowlock_once_forget(db, "key", 17), ROWLOCK_NONE, "its token frees nothing");
+    is_result(db, rowlock_once_forget(db, "key", 18), ROWLOCK_OK, "a later holder frees it");
+    is_result(db, rowlock_once_complete(third, db, "r", 1), ROWLOCK_LOST, "the first is too late");
+    new.token = 18;
+    OWNED(once) rowlock_once *last = claim_as(db, "key", &new, ROWLOCK_OK, "of a later holder");
+    is_result(db, rowlock_once_complete(last, db, "r", 1), ROWLOCK_OK, "it is done");
+    is_result(db, rowlock_once_forget(db, "key", 19), ROWLOCK_NONE, "which none frees");
+    old.token = 19;
+    claim_as(db, "key", &old, ROWLOCK_MISMATCH, "and stays so for later holders");
 }
 
 void contract_once(const struct contract *c)
@@ -637,4 +665,5 @@ void contract_once(const struct contract *c)
     sweeps(c);
     lists(c);
     fails(c);
+    changes(c);
 }

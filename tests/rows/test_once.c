@@ -86,7 +86,7 @@ static int fail(void)
 
 static int forget(void)
 {
-    return rowlock_once_forget(db, "a key");
+    return rowlock_once_forget(db, "a key", 0);
 }
 
 static const struct failure {

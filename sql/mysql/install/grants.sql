@@ -1,7 +1,8 @@
 -- A text that `rowlock install --print-grants` prints for a DBA: the least privileges of a role.
 -- Each block begins with the roles that it is for. {user} and {host} are the account that gets
--- them, {schema} is our database. Grant them again after each `rowlock upgrade` that has made
--- procedures.
+-- them, {schema} is our database. GRANT EVENT takes _ in its name for any character. With a
+-- backslash before it the account would lose what other grants on that name give. Grant them again
+-- after each `rowlock upgrade` that has made procedures.
 --
 -- - reader: list, show, check
 -- - user: takes locks, waits, guards, fences, claims keys, walks

@@ -9,7 +9,7 @@
 /* ---------------------------------------------------------------- install */
 
 static bool grants;
-static const char *role = "user", *user;
+static const char *role, *user;
 
 static const struct option_row install_options[] = {
     FLAG_OPTION("print", 0, "print the SQL for the database's shell; change nothing", general.sql),
@@ -38,16 +38,20 @@ static int run_install(struct cli *cli)
 {
     if (general.sql && grants)
         usage_error(cli, "--print and --print-grants exclude each other");
-    if (grants != (user != NULL))
-        usage_error(cli, "--print-grants and --user belong together");
+    if (grants != (user != NULL) || (role && !grants))
+        usage_error(cli, grants ? "--print-grants needs --user USER"
+                                : "--user and --role belong to --print-grants");
     general.sql = general.sql || grants;
     sql_settings(cli, grants ? "--print-grants" : "--print");
     int status = connect_database(cli, NULL);
     if (status != EXIT_FINE)
         return status;
     if (general.sql)
-        return reported(
-            cli, rowlock_install_script(cli->db, grants ? role : NULL, user, print_sql, NULL));
+        return reported(cli, rowlock_install_script(cli->db,
+                                                    !grants ? NULL
+                                                    : role  ? role
+                                                            : "user",
+                                                    user, print_sql, NULL));
     int result = rowlock_install(cli->db);
     if (result == ROWLOCK_OK && general.json)
         json_print_answer(cli, result, NULL, NULL);

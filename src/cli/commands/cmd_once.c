@@ -50,6 +50,11 @@ static json_t *json_of_key(const struct key *key)
     return object;
 }
 
+static int64_t number_of(const json_t *run, const char *name)
+{
+    return json_integer_value(json_object_get(run, name));
+}
+
 /* The names and key in the key of the database. Free names, release run. */
 static struct key read_key(const rowlock_once_record *record)
 {
@@ -61,6 +66,11 @@ static struct key read_key(const rowlock_once_record *record)
                 : record->remaining_ms > 0 ? "in progress"
                                            : "given up";
     key.run = failed || (key.names && record->done) ? once_history(record) : NULL;
+    /* A key that was given back has no token. */
+    if (failed && key.run)
+        key.record.token = number_of(key.run, "token");
+    if (failed && key.record.remaining_ms < 0)
+        key.record.remaining_ms = 0;
     return key;
 }
 
@@ -146,11 +156,6 @@ static bool matches(const struct key *key)
     return is;
 }
 
-static int64_t number_of(const json_t *run, const char *name)
-{
-    return json_integer_value(json_object_get(run, name));
-}
-
 static const char *host_of(const json_t *run)
 {
     return json_string_value(json_object_get(run, "host"));
@@ -171,7 +176,7 @@ static int on_key(void *context, const struct key *key)
     *cell++ = new_text("%s", key->state);
     *cell++ = new_text("%s", duration_text(key->record.age_ms).text);
     *cell++ = new_text("%lld", (long long)key->record.token);
-    *cell++ = run ? new_text("%d", (int)number_of(run, "status")) : new_text("-");
+    *cell++ = run ? new_text("%lld", (long long)number_of(run, "status")) : new_text("-");
     *cell++ = new_text("%s", run ? took.text : "-");
     *cell++ = printable(run ? host_of(run) : "-");
     *cell++ = printable(key->key);
@@ -208,7 +213,7 @@ static void print_key(const struct key *key)
     say("%-12s %lld", "token", (long long)key->record.token);
     if (!key->run)
         return;
-    say("%-12s %d", "status", (int)number_of(key->run, "status"));
+    say("%-12s %lld", "status", (long long)number_of(key->run, "status"));
     say("%-12s %s, process %lld, token %lld", "run by", host_of(key->run),
         (long long)number_of(key->run, "pid"), (long long)number_of(key->run, "token"));
     say("%-12s %s", "took", duration_text(number_of(key->run, "duration_ms")).text);
@@ -322,7 +327,7 @@ static int run_once(struct cli *cli)
     char *whole = count ? once_key(names, count, key) : new_text("%s", key);
     struct wanted wanted = {.whole = whole};
     int result = shows ? look_at_keys(cli, whole, show_wanted, &wanted)
-                       : rowlock_once_forget(cli->db, whole);
+                       : rowlock_once_forget(cli->db, whole, 0);
     free(whole);
     if (shows && result == ROWLOCK_OK && !wanted.found)
         result = ROWLOCK_NONE;

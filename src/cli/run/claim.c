@@ -193,19 +193,11 @@ static int claim_held(struct cli *cli, const char *key)
     return rowlock_once_claim(cli->db, key, &options, &cli->once);
 }
 
-/* A job has failed, or is gone, and this is another command, such as the repaired one. It has the
- * key without a pause. The lock keeps all other runs from the key. */
-static int claim_changed(struct cli *cli, const char *key)
+/* Of another command. A later holder of the lock has claimed it, if it is not done. */
+static bool is_done(const struct cli *cli, const char *key)
 {
-    rowlock_once_record record = {.token = UNSET};
-    int result = rowlock_once_list(cli->db, key, take_record, &record);
-    if (result == ROWLOCK_OK && record.done)
-        return ROWLOCK_MISMATCH;
-    if (result == ROWLOCK_OK && record.token >= rowlock_lock_token(cli->locks[0]))
-        return ROWLOCK_BUSY;
-    if (result == ROWLOCK_OK)
-        result = rowlock_once_forget(cli->db, key);
-    return result < 0 ? result : claim_held(cli, key);
+    rowlock_once_record record = {.done = 1};
+    return rowlock_once_list(cli->db, key, take_record, &record) != ROWLOCK_OK || record.done;
 }
 
 bool once_claim(struct cli *cli, int *status)
@@ -219,8 +211,14 @@ bool once_claim(struct cli *cli, int *status)
     claimed_ms = now_ms();
     char *key = once_key(cli->arguments, cli->name_count, asked.once);
     int result = claim_held(cli, key);
-    if (result == ROWLOCK_MISMATCH)
-        result = claim_changed(cli, key);
+    /* A job has failed, or is gone, and this is another command, such as the repaired one. It has
+     * the key without a pause. */
+    if (result == ROWLOCK_MISMATCH) {
+        result = rowlock_once_forget(cli->db, key, rowlock_lock_token(cli->locks[0]));
+        result = result < 0 ? result : claim_held(cli, key);
+    }
+    if (result == ROWLOCK_MISMATCH && !is_done(cli, key))
+        result = ROWLOCK_BUSY;
     if (result != ROWLOCK_OK)
         *status = not_claimed(cli, key, result);
     free(key);

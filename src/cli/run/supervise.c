@@ -291,8 +291,10 @@ static int release(struct watch *watch, int status)
     return status;
 }
 
-/* A lock that cannot be released ends with its lease. The job's work was protected to its end,
- * so its status stands. Closing a keeper that does not reach the database could take long. */
+/* A lock that cannot be released ends with its lease. The job's work was protected to its end, so
+ * its status stands. If the lease is over by now, this process was paused: only the database knows
+ * whether another client had the lock. Closing a keeper that does not reach the database could take
+ * long. */
 static int give_back(struct watch *watch, int status)
 {
     struct cli *cli = watch->cli;
@@ -302,7 +304,8 @@ static int give_back(struct watch *watch, int status)
     /* The lock of a quorum is in jeopardy while others answer. */
     bool doubtful = lease->in_jeopardy && !is_quorum(cli);
     bool unheard = (doubtful || lease->running_out) && !stalled;
-    if (lease->running_out && !stalled) {
+    bool over = now_ms() >= lease->deadline_ms;
+    if (lease->running_out && !stalled && (!over || watch->reason != NO_REASON)) {
         if (watch->reason != LEASE_ENDING)
             complain("release lock %s: the database does not answer; it ends with its lease",
                      cli->title);
@@ -310,6 +313,8 @@ static int give_back(struct watch *watch, int status)
         return status;
     }
     status = release(watch, status);
+    if (cli->abandon && over && watch->reason == NO_REASON)
+        status = EXIT_LOST;
     cli->abandon = cli->abandon || unheard;
     return status;
 }
