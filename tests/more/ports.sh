@@ -15,7 +15,7 @@ targets=("${@:-port-tests}")
 # shellcheck source=/dev/null
 suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
 
-absent() { echo "*** $port: $*" >&2; exit 75; }
+absent() { echo "$*" >&2; exit 75; }
 need() { for tool; do command -v "$tool" >/dev/null || absent "$tool is not installed"; done; }
 build() { exec "${MAKE:-make}" --no-print-directory "-j$(nproc)" "$@" "${targets[@]}"; }
 
@@ -40,7 +40,7 @@ cross() {
     build CC="$1-gcc" LD="$1-ld" CFLAGS='-O2 -g -Wno-psabi' LDFLAGS="$flags"
 }
 
-# Debian has no SQLite for musl, so that is built from Debian's source. Only headers of jansson are used.
+# Debian has no SQLite for musl. HAVE_USLEEP: else its waits are whole seconds. Of jansson only headers are used.
 musl() {
     local root=$cache/port-musl mirror apt
     need musl-gcc tclsh
@@ -53,7 +53,7 @@ musl() {
         (cd "$root" && "${apt[@]}" update && "${apt[@]}" source --download-only sqlite3) || absent "no source of SQLite"
         tar -xf "$(echo "$root"/sqlite3_*.orig.tar.xz)" -C "$root/source" --strip-components=1
         (cd "$root/source" && ./configure --disable-tcl && make sqlite3.c sqlite3.h &&
-            musl-gcc -O1 -fPIC -DSQLITE_THREADSAFE=1 -DSQLITE_ENABLE_COLUMN_METADATA -c sqlite3.c) >"$root/log"
+            musl-gcc -O1 -fPIC -DHAVE_USLEEP=1 -DSQLITE_ENABLE_COLUMN_METADATA -c sqlite3.c) >"$root/log"
         cp "$root/source/sqlite3.h" /usr/include/jansson.h "$(dpkg -L libjansson-dev | grep jansson_config.h)" "$root"
         ar rcs "$root/libsqlite3.a" "$root/source/sqlite3.o"
     fi

@@ -28,7 +28,8 @@ static int64_t grant_for(const char *name, int *result)
     rowlock_error err = ROWLOCK_ERROR_INIT;
     int64_t token = 0;
     *result =
-        rowlock_db_open(url_list(list, FIVE).text, OPTIONS(db, .reconnect_ms = -1), &db, &err);
+        rowlock_db_open(url_list(list, FIVE).text,
+                        OPTIONS(db, .reconnect_ms = -1, .statement_timeout_ms = 60000), &db, &err);
     if (*result != ROWLOCK_OK) {
         tap_note("%s", err.text);
         return 0;
@@ -66,11 +67,10 @@ static void test_used_before(void)
     tap_is_int(join_members(url_list(list, FIVE).text, &err), ROWLOCK_OK,
                "five files are a quorum");
     tap_ok(rowlock_lock_remaining_ms(lock) <= 0, "they are one when that lease has ended");
-    before++;
     close_locks(lock);
     rowlock_db_close(db);
     away(0);
-    tap_ok(before > 0 && grant_once(&result) > before,
+    tap_ok(before > 0 && grant_once(&result) > before + 1,
            "its tokens are above those that a member gave before, alone");
     back(0);
 }
