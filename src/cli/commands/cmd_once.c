@@ -66,7 +66,6 @@ static struct key read_key(const rowlock_once_record *record)
                 : record->remaining_ms > 0 ? "in progress"
                                            : "given up";
     key.run = failed || (key.names && record->done) ? once_history(record) : NULL;
-    /* A key that was given back has no token. */
     if (failed && key.run)
         key.record.token = number_of(key.run, "token");
     if (failed && key.record.remaining_ms < 0)
@@ -214,9 +213,9 @@ static void print_key(const struct key *key)
     if (!key->run)
         return;
     say("%-12s %lld", "status", (long long)number_of(key->run, "status"));
-    say("%-12s %s, process %lld, token %lld", "run by", host_of(key->run),
-        (long long)number_of(key->run, "pid"), (long long)number_of(key->run, "token"));
-    say("%-12s %s", "took", duration_text(number_of(key->run, "duration_ms")).text);
+    say("%-12s %s, process %lld, for %s", "run by", host_of(key->run),
+        (long long)number_of(key->run, "pid"),
+        duration_text(number_of(key->run, "duration_ms")).text);
 }
 
 struct wanted {
@@ -241,7 +240,6 @@ static int show_wanted(void *context, const struct key *key)
 struct last {
     bool any, period_done;
     char period[32];
-    /* The key that was completed last. */
     rowlock_once_record newest;
 };
 

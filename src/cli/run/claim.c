@@ -193,13 +193,6 @@ static int claim_held(struct cli *cli, const char *key)
     return rowlock_once_claim(cli->db, key, &options, &cli->once);
 }
 
-/* Of another command. A later holder of the lock has claimed it, if it is not done. */
-static bool is_done(const struct cli *cli, const char *key)
-{
-    rowlock_once_record record = {.done = 1};
-    return rowlock_once_list(cli->db, key, take_record, &record) != ROWLOCK_OK || record.done;
-}
-
 bool once_claim(struct cli *cli, int *status)
 {
     /* The period is known when the lock is held. */
@@ -209,15 +202,17 @@ bool once_claim(struct cli *cli, int *status)
     if (!asked.once)
         return true;
     claimed_ms = now_ms();
+    rowlock_once_record record = {.done = 1};
     char *key = once_key(cli->arguments, cli->name_count, asked.once);
     int result = claim_held(cli, key);
-    /* A job has failed, or is gone, and this is another command, such as the repaired one. It has
-     * the key without a pause. */
+    /* This is another command, such as the repaired one. It has the key without a pause. */
     if (result == ROWLOCK_MISMATCH) {
         result = rowlock_once_forget(cli->db, key, rowlock_lock_token(cli->locks[0]));
         result = result < 0 ? result : claim_held(cli, key);
     }
-    if (result == ROWLOCK_MISMATCH && !is_done(cli, key))
+    /* If it is not done, a later holder of the lock has claimed it. */
+    if (result == ROWLOCK_MISMATCH &&
+        rowlock_once_list(cli->db, key, take_record, &record) == ROWLOCK_OK && !record.done)
         result = ROWLOCK_BUSY;
     if (result != ROWLOCK_OK)
         *status = not_claimed(cli, key, result);
@@ -236,13 +231,11 @@ bool once_claim(struct cli *cli, int *status)
 static char *history_of(const struct cli *cli, int status)
 {
     char host[65] = "";
-    json_t *run = must_have(json_object());
     gethostname(host, sizeof host - 1);
-    json_put_integer(run, "status", status);
-    json_put_text(run, "host", host);
-    json_put_integer(run, "pid", getpid());
-    json_put_integer(run, "token", rowlock_lock_token(cli->locks[0]));
-    json_put_integer(run, "duration_ms", now_ms() - claimed_ms);
+    json_t *run =
+        must_have(json_pack("{s:i, s:s, s:i, s:I, s:I}", "status", status, "host", host, "pid",
+                            (int)getpid(), "token", (json_int_t)rowlock_lock_token(cli->locks[0]),
+                            "duration_ms", (json_int_t)(now_ms() - claimed_ms)));
     json_put_time(run, "ended", wall_clock_us());
     char *text = must_have(json_dumps(run, JSON_COMPACT));
     json_decref(run);

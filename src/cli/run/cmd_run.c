@@ -117,8 +117,6 @@ static int run_run(struct cli *cli)
     uint64_t random = 0;
     if (asked.metrics && !*asked.metrics)
         usage_error(cli, "--metrics: the folder's name is empty");
-    if (asked.jitter_ms > LEAP_YEAR_MS)
-        usage_error(cli, "--jitter: must be at most 366d");
     prepare(cli);
     /* Cron starts the jobs of all hosts in the same second. A signal ends us here as usual. */
     if (asked.jitter_ms && getentropy(&random, sizeof random) == 0)

@@ -292,9 +292,8 @@ static int release(struct watch *watch, int status)
 }
 
 /* A lock that cannot be released ends with its lease. The job's work was protected to its end, so
- * its status stands. If the lease is over by now, this process was paused: only the database knows
- * whether another client had the lock. Closing a keeper that does not reach the database could take
- * long. */
+ * its status stands. If the lease is over, this process was paused, and only the database knows who
+ * had the lock. Closing a keeper that does not reach the database could take long. */
 static int give_back(struct watch *watch, int status)
 {
     struct cli *cli = watch->cli;
