@@ -187,7 +187,8 @@ CALL(call_walk,
      walk_table(d->table, WALK(.name = d->l->name, .each = add_in_walk, .context = d, .chunk = 2),
                 &d->report))
 
-/* What a walk that was cut short leaves behind is its lock, which an operator breaks here, and its checkpoint. */
+/* What a walk leaves behind is its lock, if it was cut short or could not release it in time, which an operator
+ * breaks here. If it was cut short there is its checkpoint too. */
 static void check_walk(struct deal *d)
 {
     struct loss *l = d->l;
@@ -195,12 +196,12 @@ static void check_walk(struct deal *d)
                     cell(l, ROWS, "n") == 1 && cell(l, 3, "n") == 101;
     if (l->mode == RECONNECTING)
         loss_result(l, d->db, d->said, ROWLOCK_OK, "it goes to its end");
-    if (d->said != ROWLOCK_OK && !finished) {
-        int broken = rowlock_break(l->others, l->name, 0, NULL);
-        loss_ok(l, broken == ROWLOCK_OK || broken == ROWLOCK_NONE, "its lock is free: %s",
-                why(l->others));
+    int broken = rowlock_break(l->others, l->name, 0, NULL);
+    loss_ok(l, broken == ROWLOCK_OK || broken == ROWLOCK_NONE, "its lock is free: %s",
+            why(l->others));
+    if (d->said != ROWLOCK_OK && !finished)
         loss_result(l, d->db, call_walk(d), ROWLOCK_OK, "it is gone on with, to its end");
-    } else if (d->said == ROWLOCK_OK)
+    else if (d->said == ROWLOCK_OK)
         loss_is(l, d->computed, ROWS - 1, "no row is computed again because of that");
     if (!finished || d->said == ROWLOCK_OK)
         loss_is(l, d->report.written, ROWS, "each row is counted once");
