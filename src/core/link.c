@@ -15,11 +15,11 @@ enum rlk_class rlk_learn_names(rowlock_db *db, struct rlk_call *call, const stru
     if (!db->texts.schema[0])
         rlk_copy_text(db->texts.schema, sizeof db->texts.schema, hello->schema,
                       strlen(hello->schema));
-    /* A name of MySQL's goes into statements too. options.c sees only the caller's. */
-    if (strchr(db->texts.schema, '`'))
-        return rlk_refuse(call, RLK_INVALID, "the name of the database must have no backquote");
     if (db->port || db->texts.sql[RLK_STEP_META])
         return RLK_DONE;
+    /* The server's name goes into statements too. options.c sees only the caller's. */
+    if (strchr(db->texts.schema, db->driver->quote))
+        return rlk_refuse(call, RLK_INVALID, "the name of the database must contain no quote");
     return rlk_texts_fill(&db->texts, db->driver) == 0 ? RLK_DONE : RLK_NOMEM;
 }
 

@@ -43,7 +43,7 @@ naming() {
         PGCLIENTENCODING=GBK holds "a user's name does not leave its quotes" dba <<<"$out"
     else
         sql_client <<<'CREATE DATABASE `a``b`;'
-        errs "a database's name that would leave its quotes" 64 "no backquote" install --url "${whole%/*}/a%60b" --print
+        errs "a database's name that would leave its quotes" 64 "contain no quote" install --url "${whole%/*}/a%60b" --print
         rl install --url "$whole" --print-grants --user nobody
         has "a user who is not there is not made" "$(dba <<<"SET sql_mode = ''; $out" 2>&1)" "ERROR"
     fi
