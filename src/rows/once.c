@@ -132,7 +132,9 @@ static int claim(rowlock_once *once, const rowlock_once_options *o)
     if (found.any && found.attempt == once->attempt)
         return ROWLOCK_OK;
     return rlk_fail(once->db, ROWLOCK_BUSY,
-                    "the key is in progress: another client has claimed it");
+                    found.any && found.attempt == 0
+                        ? "the key was given back, and its pause is not over"
+                        : "the key is in progress: another client has claimed it");
 }
 
 int rowlock_once_claim(rowlock_db *db, const char *key, const rowlock_once_options *options,

@@ -51,6 +51,15 @@ class Once(Case):
             self.assertRaises(rowlock.Mismatch, self.db.once(self.name, "13 euros").claim)
             self.assertRaises(rowlock.Misuse, claim.claim)
 
+    def test_once_abandon(self):
+        """a key given back with a pause keeps others off for so long, and tells why"""
+        claim = self.db.once(self.name, ttl=600).claim()
+        self.assertRaises(rowlock.Invalid, claim.abandon, -1)
+        self.assertRaises(rowlock.Invalid, claim.abandon, 0, 7)
+        claim.abandon(pause=600, why="no paper")
+        self.assertRaisesRegex(rowlock.Busy, "pause is not over", self.other().once(self.name).claim)
+        claim.close()
+
     def test_once_failed(self):
         """a body that fails gives the key back"""
         with self.assertRaises(KeyError):

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Optional, Union
 from ._rowlock import ffi, lib
 from .aio import finished
 from .errors import Invalid, Misuse, Result, error_of
-from .handle import Handle, Options, Single, check_pid, exact_bytes, to_bytes, utf8
+from .handle import (
+    Handle, Options, Single, check_pid, exact_bytes, milliseconds, to_bytes, utf8,
+)
 from .lock import finish_soon, in_daemon, when_dropped
 
 if TYPE_CHECKING:
@@ -37,16 +39,16 @@ def give_back_soon(database: Database, handle: Handle, out: Any) -> None:
         finish_soon(functools.partial(in_daemon, work))
 
 
-def stored_form(result: Union[bytes, str]) -> bytes:
+def stored_form(result: Union[bytes, str], what: str = "the result") -> bytes:
     """bytes(7) would be seven bytes of 0."""
     if isinstance(result, str):
-        return utf8(result, "the result")
+        return utf8(result, what)
     if isinstance(result, (bytes, bytearray, memoryview)):
         return exact_bytes(result)
     raise Invalid(
-        f"the result is bytes or a str, and not of type {type(result).__qualname__}: give "
+        f"{what} is bytes or a str, and not of type {type(result).__qualname__}: give "
         "json.dumps(result), for example",
-        action="complete a once key",
+        action="store it with a once key",
     )
 
 
@@ -133,11 +135,18 @@ class Once(Single):
         self.result = stored
         self._settled = True
 
-    def abandon(self) -> None:
-        """Gives the key back: the next client may claim it at once."""
+    def abandon(self, pause: float = 0, why: Union[bytes, str] = b"") -> None:
+        """Gives the key back: the next client may claim it.
+
+        pause  for how many seconds others get Busy
+        why    is kept, and `rowlock once show` prints it
+        """
         handle = self._use()
+        pause_ms = milliseconds("pause", pause, 0)
+        reason = stored_form(why, "why")
         with handle.mutex:
-            handle.check(lib.rowlock_once_abandon(self._once, 0, ffi.NULL, 0))
+            kept = reason or ffi.NULL
+            handle.check(lib.rowlock_once_abandon(self._once, pause_ms, kept, len(reason)))
         self._settled = True
 
     def close(self) -> None:
