@@ -96,10 +96,11 @@ struct rlk_field {
     uint16_t offset, size;
     bool is_text;
 };
+/* Nothing is read. cppcheck would take 0 in place of 1 for a null pointer that is. */
 #define RLK_FIELD(type, member)                                    \
     {                                                              \
-        offsetof(type, member), sizeof((type *)0)->member,         \
-            _Generic(((type *)0)->member, char * : 1, default : 0) \
+        offsetof(type, member), sizeof((type *)1)->member,         \
+            _Generic(((type *)1)->member, char * : 1, default : 0) \
     }
 
 /* The rows of an answer. They are read before the first one is used: a callback that is slow must
