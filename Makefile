@@ -308,7 +308,7 @@ uninstall: $(MAN_MADE)
 
 # TESTS=word builds and runs only the tests with that word in their name. TEST_JOBS=1 runs one at a
 # time. Tests that share a server always run one at a time.
-TEST_JOBS ?= 6
+TEST_JOBS ?= 8
 PROVE ?= prove
 # The programs of tests, benchmarks and fuzz targets, the lists of tests, and how they are run.
 include tests/tests.mk
@@ -321,7 +321,7 @@ define run
 endef
 
 .PHONY: check run-check check-quick check-sqlite check-postgres check-mysql test-programs check-abi check-more check-often
-.PHONY: check-reproducible check-deb check-abidiff check-asan check-ubsan check-tsan check-valgrind run-check-valgrind
+.PHONY: check-reproducible check-deb check-abidiff check-asan check-tsan check-valgrind run-check-valgrind
 ## check: every test, on a private PostgreSQL and MariaDB; installs what is missing
 check:
 	@tools/install-deps.sh all
@@ -363,13 +363,11 @@ check-reproducible check-deb check-abidiff: check-%:
 	$(Q)$(TEST_ENV) SKIPS_AS_FAILS=1 ROWLOCK_TEST_TIMEOUT=1200 $(call run_tests,tests/dist/$*.t)
 
 .PHONY: fuzz run-fuzz coverage coverage-table
-## check-asan, check-ubsan, check-tsan: every test under a sanitizer
+## check-asan, check-tsan: every test under sanitizers: of addresses and undefined behaviour, of threads
 # The thread sanitizer does not support the memory layout of some kernels. setarch changes it. A
 # child that a test has forked may start threads.
 check-asan:
-	@$(MAKE) --no-print-directory check SANITIZE=address ROWLOCK_TEST_SLOWDOWN=3
-check-ubsan:
-	@$(MAKE) --no-print-directory check SANITIZE=undefined
+	@$(MAKE) --no-print-directory check SANITIZE=address,undefined ROWLOCK_TEST_SLOWDOWN=5
 check-tsan:
 	@TSAN_OPTIONS=die_after_fork=0 setarch -R $(MAKE) --no-print-directory check SANITIZE=thread ROWLOCK_TEST_SLOWDOWN=10 ROWLOCK_TEST_TIMEOUT=1200
 ## check-valgrind: unit and contract tests, and tests of faults, under valgrind

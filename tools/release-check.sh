@@ -8,7 +8,7 @@ set -u
 cd "$(dirname "$0")/.." || exit 1
 hours=${HOURS:-1} failed=0 table=()
 items=("$@")
-[ $# -gt 0 ] || items=(fresh lint clang check-asan check-ubsan check-tsan check-valgrind fuzz model
+[ $# -gt 0 ] || items=(fresh lint clang check-asan check-tsan check-valgrind fuzz model
     simulate-mutants simulate soak check-more check-reproducible check-deb check-abidiff bench)
 mkdir -p build/release
 
