@@ -2,24 +2,31 @@
 # Runs what must pass before a release (docs/RELEASING.md), one item after the other, and prints a table.
 #
 # usage: tools/release-check.sh [ITEM]...     only these; without: all
-#   HOURS=1   how long the simulation runs, and then the soak
+#   MINUTES=60   how long the simulation runs, and then the soak
 # The status is 1 if an item failed. The output of each is in build/release/ITEM.log.
 set -u
 cd "$(dirname "$0")/.." || exit 1
-hours=${HOURS:-1} failed=0 table=()
+minutes=${MINUTES:-60} failed=0 table=()
 items=("$@")
-[ $# -gt 0 ] || items=(fresh lint clang check-asan check-tsan check-valgrind fuzz model
+[ $# -gt 0 ] || items=(fresh bare lint clang check-asan check-tsan check-valgrind fuzz model
     simulate-mutants simulate soak check-more check-reproducible check-deb check-abidiff bench)
 mkdir -p build/release
 
 run() {
-    local end=$((SECONDS + hours * 3600)) seed clone tarball
+    local end=$((SECONDS + minutes * 60)) seed clone tarball suite
     case $1 in
         # As somebody who has only this commit.
         fresh)
             clone=$(mktemp -d) && git clone -q . "$clone/rowlock" && make -C "$clone/rowlock" demo check ||
                 return 1
             rm -rf "$clone"
+            ;;
+        # As somebody who has nothing but Debian.
+        bare)
+            for suite in bookworm trixie; do
+                tests/more/autopkgtest.sh "$suite" "${XDG_CACHE_HOME:-/var/cache}/rowlock-test/chroot-$suite" \
+                    --run sh -c 'apt-get update && apt-get install -y make && make check' || return 1
+            done
             ;;
         # As a packager, who has only the tarball.
         check-deb)
@@ -34,7 +41,7 @@ run() {
                 make -s simulate SEED="$seed" GRANTS=20000 || return 1
             done
             ;;
-        soak) make soak MINUTES=$((hours * 60)) ;;
+        soak) make soak MINUTES="$minutes" ;;
         *) make "$1" ;;
     esac
 }

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Runs debian/tests with the packages of make deb, or README.md, in a new Debian of its own. It needs root.
+# Runs debian/tests with the packages of make deb, or another command, in a new Debian of its own. It needs root.
 #
 # usage: tests/more/autopkgtest.sh SUITE ROOT [OPTION…]
 #   ROOT is made by debootstrap if it is not there. Packages are installed into a copy of it.
-#   OPTION   for autopkgtest, such as --test-name=rivals; or --readme: tests/more/readme.sh alone
+#   OPTION   for autopkgtest, such as --test-name=rivals; or --run COMMAND…, in a copy of the source
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -40,9 +40,9 @@ mount -t devpts -o newinstance,ptmxmode=666 devpts "$work/dev/pts"
 ln -s pts/ptmx "$work/dev/ptmx"
 
 tools/copy-source.sh "$work/rowlock"
-if [ "${1:-}" = --readme ]; then
+if [ "${1:-}" = --run ]; then
     chroot "$work" env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-        DEBIAN_FRONTEND=noninteractive /rowlock/tests/more/readme.sh
+        DEBIAN_FRONTEND=noninteractive sh -c 'cd /rowlock && "$@"' "$@"
     exit
 fi
 # Its own limits of 100 s are short for a busy machine.

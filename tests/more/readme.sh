@@ -1,6 +1,6 @@
 #!/bin/sh
 # README.md as a newcomer follows it: its commands up to "Install", but for sudo, make check and make deb. Then its
-# example in C, with what was installed. For a bare Debian, as root: tests/more/autopkgtest.sh SUITE ROOT --readme.
+# example in C, with what was installed. For a bare Debian, as root: autopkgtest.sh SUITE ROOT --run tests/more/readme.sh
 set -eu
 cd "$(dirname "$0")/../.."
 echo 'APT::Get::Assume-Yes "true";' >/etc/apt/apt.conf.d/assume-yes
