@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * What calls cost: round trips, counted by a proxy, and what a busy try writes, which is nothing. And
- * what a handle remembers of its last try. Lost answers are in lost_lock.c, times the benchmarks' business.
- */
+ * what a handle remembers of its last try. Lost answers are in lost_lock.c. */
 #include "crowd.h"
 
 #include "faultproxy.h"
@@ -37,10 +36,11 @@ static void round_trips(const struct contract *c, struct faultproxy *proxy, cons
     int two_once = is_mysql(c) ? 2 : 1;
     faultproxy_round_trips(proxy);
     /* On MySQL each statement is prepared before its first use on a connection. A pool has looked at
-     * the tables before. */
+     * the tables before. PostgreSQL may answer the settings before the statement has come. */
     int first = getenv("ROWLOCK_TEST_POOL") ? two_once : is_mysql(c) ? 4 : 2;
-    costs(proxy, first, db, try_lock(lock, TTL_MS), ROWLOCK_OK,
-          "the first acquire on a connection takes two round trips, on MySQL four");
+    is_result(db, try_lock(lock, TTL_MS), ROWLOCK_OK, "the first acquire on a connection");
+    int more = faultproxy_round_trips(proxy) - first;
+    tap_ok(more == 0 || (more == 1 && !is_mysql(c)), "takes two round trips, on MySQL four");
     use_every_step(db, lock);
     faultproxy_round_trips(proxy);
     costs(proxy, 1, db, rowlock_renew(lock, 0), ROWLOCK_OK, "a renewal takes one");
