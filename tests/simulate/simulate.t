@@ -20,4 +20,8 @@ for world in one keepers pool quorum rows; do
     tap_note "$new"
 done
 is "a world that does not exist is a usage error" "$("$program" nowhere 1 1 2>/dev/null; echo $?)" 64
+is "each fault of tests/simulate/mutants can be planted" "$(sed '/^#/d; s/ *| */|/; s/ *| */|/2; s/ *| */|/3' tests/simulate/mutants |
+    while IFS='|' read -r name _ file command; do
+        ! sed "$command" "$file" | cmp -s - "$file" || echo "$name"
+    done)" ""
 done_testing
