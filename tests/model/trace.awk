@@ -8,8 +8,9 @@ function event(what, client, member, token) {
 
 BEGIN {
     what["claims"] = 1; what["tops-up"] = 2; what["lifts"] = 3; what["renews"] = 4; what["removes"] = 5
-    for (born = 0; born < clients;)
-        place[++born] = born
+    for (born = 0; born++ < clients;)
+        place[born] = born
+    born = clients
 }
 
 $7 > 249 && ($2 == "server" || $5 == "granted") { exit }

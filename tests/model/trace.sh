@@ -22,7 +22,7 @@ for ((seed = first; seed < first + seeds; seed++)); do
         runs=$((runs + 1)) all=$((all + $(wc -l <events)))
         grep -q '^a run of the model' pan.log && continue
         bad=$((bad + 1)) at=$(sed -n 's/^stuck at event \([0-9]*\).*/\1/p' pan.log)
-        "${events[@]}" -v words=1 story | head -n "$at" | tail -n 12
+        "${events[@]}" -v words=1 story | sed -n "1,${at}p" | tail -n 12
         echo "seed $seed: after these of '$name' the model cannot take the last"
     done
 done
