@@ -258,7 +258,7 @@ static int choose_permits(const struct thread *t)
     static const int kinds[] = {0, ROWLOCK_SHARED, 2};
     if (sim_world == QUORUM)
         return 0;
-    if (!sim_calm && sim_once_in(40))
+    if (!sim_calm && sim_once_in(t->uncertain ? 3 : 40))
         return kinds[sim_random(3)];
     return t->permits == ROWLOCK_SHARED && sim_once_in(4) ? 0 : t->permits;
 }
