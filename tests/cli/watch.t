@@ -148,8 +148,8 @@ screen() {
     expire appears
     seen "and that its lease is over" '^appears +expired .* -[0-9.]+s'
     rl sweep
-    for name in $'new\nline \e[2J\a' '漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字' "$long" $'z\u0300\u0301\u0302\u0303\u0304algo' \
-        $'\u202eturned' $'jo\u200din' $'\xc2\x9b2J' '🔒🔒🔒🔒🔒🔒🔒🔒🔒🔒🔒🔒🔒🔒🔒🔒🔒🔒🔒🔒🔒🔒🔒🔒'; do
+    for name in $'new\nline \e[2J\a' '漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字' "$long" $'z\xcc\x80\xcc\x81\xcc\x82\xcc\x83\xcc\x84''algo' \
+        $'\xe2\x80\xaeturned' $'jo\xe2\x80\x8din' $'\xc2\x9b2J' '🔒🔒🔒🔒🔒🔒🔒🔒🔒🔒🔒🔒🔒🔒🔒🔒🔒🔒🔒🔒🔒🔒🔒🔒'; do
         rl acquire --json --ttl 1h --note "$name" -- "$name"
     done
     seen "names that a terminal would obey are shown" '^new.x0aline .x1b\[2J'

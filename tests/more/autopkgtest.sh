@@ -8,8 +8,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 [ $# -ge 2 ] || { echo "usage: $0 SUITE ROOT [OPTION…]" >&2; exit 64; }
-suite=$1
-root=$(readlink -m "$2")
+suite=$1 root=$(readlink -m "$2")
 shift 2
 
 # Its mounts end with it.
@@ -24,8 +23,9 @@ if [ ! -e "$root/etc/os-release" ]; then
     mv "$root.new" "$root"
 fi
 work=$(mktemp -d "$root.XXXXXX")
-trap 'umount -R "$work/proc" "$work/dev" 2>/dev/null; rm -rf --one-file-system "$work"' EXIT
+trap 'umount -R "$work" 2>/dev/null; rm -rf --one-file-system "$work"' EXIT
 cp -a "$root/." "$work"
+mount --bind "$work" "$work"
 cp /etc/resolv.conf "$work/etc/"
 cp /etc/apt/apt.conf.d/*proxy* "$work/etc/apt/apt.conf.d/" 2>/dev/null || true
 mount -t proc proc "$work/proc"
