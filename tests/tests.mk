@@ -212,7 +212,7 @@ VALGRIND := valgrind --quiet --error-exitcode=99 --leak-check=full --errors-for-
             --suppressions=tests/lib/valgrind.supp
 run-check-valgrind: test-programs
 	$(Q)$(TEST_ENV) SKIPS_AS_FAILS=1 ROWLOCK_TEST_TIMEOUT=1200 ROWLOCK_TEST_WRAPPER='$(VALGRIND)' \
-	    $(call run_on_servers,$(filter-out %.t,$(call tests_in,unit contract drivers)))
+	    $(call run_on_servers,$(filter-out %.t %clientmemory_postgres,$(call tests_in,unit contract drivers)))
 run-fuzz: $(addprefix fuzz-,$(filter $(or $(TESTS),%),$(FUZZ_TARGETS)))
 fuzz-%: $(BUILD)/tests/fuzz/fuzz_%
 	@echo "  FUZZ  $*" && mkdir -p build/fuzz/$*

@@ -334,11 +334,11 @@ static int list_from(rowlock_db *db, struct page *page, const char *prefix,
         struct rlk_ask ask = {.read = take_record, .out = page, .restart = start_page};
         ASK(&ask, ONCE_LIST, rowlock_text(prefix), rowlock_text(after), rowlock_int(LIST_PAGE));
         result = rlk_ask_ours(db, &ask);
-        const char *last = page->count ? page->record[page->count - 1].key : after;
+        const char *last = page->count ? page->record[page->count - 1].key : "";
         /* The same page would come again and again. */
         if (result == ROWLOCK_OK && page->count && strcmp(last, after) <= 0)
             result = rlk_fail_misfit(db, false);
-        memmove(after, last, strlen(last) + 1);
+        memcpy(after, last, strlen(last) + 1);
     } while (result == ROWLOCK_OK && give_page(page, prefix, each, context));
     return result;
 }

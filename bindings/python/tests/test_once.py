@@ -57,7 +57,8 @@ class Once(Case):
         self.assertRaises(rowlock.Invalid, claim.abandon, -1)
         self.assertRaises(rowlock.Invalid, claim.abandon, 0, 7)
         claim.abandon(pause=600, why="no paper")
-        self.assertRaisesRegex(rowlock.Busy, "pause is not over", self.other().once(self.name).claim)
+        second = self.other().once(self.name)
+        self.assertRaisesRegex(rowlock.Busy, "pause is not over", second.claim)
         claim.close()
 
     def test_once_failed(self):
