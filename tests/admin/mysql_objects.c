@@ -193,6 +193,26 @@ static void refused(const char *url, const char *what)
     is_result(db, rowlock_upgrade(db, NULL), ROWLOCK_ESCHEMA, "and so does upgrade");
 }
 
+/* A trigger that leaves counters as they are stands for a server that interrupts an UPDATE without an
+ * error (rowlock_grant). */
+static void interrupted_silently(const struct contract *c)
+{
+    OWNED(text) char *url = fresh_tables(c, "obj_");
+    OWNED(db) rowlock_db *db = must_open_with(url, OPTIONS(db, .reconnect_ms = -1));
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "kept");
+    for (int permits = 0; permits < 3; permits++) {
+        rowlock_acquire_options o = *OPTIONS(acquire, .ttl_ms = TTL_MS, .permits = permits);
+        is_result(db, rowlock_acquire(lock, &o), ROWLOCK_OK, "a grant,");
+        is_result(db, rowlock_release(lock), ROWLOCK_OK, "and its release");
+        exec_on(c,
+                "CREATE TRIGGER obj_trap BEFORE UPDATE ON obj_tokens FOR EACH ROW SET NEW.token = "
+                "OLD.token, NEW.granted = OLD.granted, NEW.permits = OLD.permits");
+        is_result(db, rowlock_acquire(lock, &o), ROWLOCK_EUNCERTAIN, "no grant without its token");
+        exec_on(c, "DROP TRIGGER obj_trap");
+        tap_is_int(int_on(c, "SELECT COUNT(*) FROM obj_locks"), 0, "nothing of it is there");
+    }
+}
+
 static void planted_procedures(const struct contract *c)
 {
     OWNED(text) char *url = fresh_tables(c, "obj_");
@@ -242,6 +262,7 @@ void contract_mysql_objects(const struct contract *c)
     remade_under_load(c); /* first: a process is started while nothing is open */
     copied(c);
     drifted(c);
+    interrupted_silently(c);
     planted_procedures(c);
     planted_tables(c);
     events(c);

@@ -17,6 +17,9 @@ BEGIN
      WHERE name = p_name AND slot IN (0, p_token) AND token = p_token;
     IF ROW_COUNT() > 0 THEN
         UPDATE rowlock_tokens SET token = v_token + 1 WHERE name = p_name;
+        IF ROW_COUNT() <> 1 THEN
+            SIGNAL SQLSTATE '70100' SET MYSQL_ERRNO = 1317;
+        END IF;
     END IF;
     COMMIT;
 END;

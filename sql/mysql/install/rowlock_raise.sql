@@ -11,6 +11,10 @@ BEGIN
     SET v_floor = GREATEST(v_floor, v_highest) + p_by;
     UPDATE rowlock_meta SET token_floor = v_floor WHERE id = 1;
     UPDATE rowlock_tokens SET token = v_floor, fenced = v_floor;
+    IF (SELECT token_floor FROM rowlock_meta WHERE id = 1) < v_floor
+       OR EXISTS (SELECT * FROM rowlock_tokens WHERE fenced < v_floor) THEN
+        SIGNAL SQLSTATE '70100' SET MYSQL_ERRNO = 1317;
+    END IF;
     COMMIT;
     SELECT v_floor;
 END;
