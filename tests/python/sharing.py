@@ -106,6 +106,8 @@ class Client(subprocess.Popen):
     def __call__(self, *words):
         print(*words, file=self.stdin, flush=True)
         answer = self.stdout.readline()
+        # MariaDB 11.6.2 and newer says so before the mapper does.
+        answer = self.told if "(1020, " in answer else answer
         assert answer == "ok\n" or answer.startswith(self.told), f"{words}: {answer}"
         return answer.split("(")[0].strip()
 

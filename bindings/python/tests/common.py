@@ -115,9 +115,14 @@ def until(condition):
 
 
 def script(text, *arguments):
-    """A program of its own, with `url` and `arguments` defined, under -X dev."""
+    """A program of its own, with `url` and `arguments` defined, under -X dev.
+
+    Python 3.12 warns of each fork() beside threads.
+    """
     head = f"import sys\nimport rowlock\nurl = {URL!r}\narguments = sys.argv[1:]\n"
-    command = [sys.executable, "-X", "dev", "-c", head + textwrap.dedent(text), *arguments]
+    forks = "ignore:This process:DeprecationWarning"
+    command = [sys.executable, "-X", "dev", "-W", forks, "-c", head + textwrap.dedent(text)]
+    command.extend(arguments)
     return subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )

@@ -116,7 +116,8 @@ class Package(unittest.TestCase):
 
     def test_types(self):
         """mypy --strict finds nothing, also in a program that uses each public name"""
-        how = ("--strict", "--python-version=3.9", "--cache-dir=/dev/null")
+        # An old mypy needs comments that a new one does not.
+        how = "--strict --no-warn-unused-ignores --python-version=3.9 --cache-dir=/dev/null".split()
         with tempfile.TemporaryDirectory() as folder:
             user = pathlib.Path(folder, "user_of_rowlock.py")
             used = "".join(f"print(rowlock.{name})\n" for name in PUBLIC)
@@ -152,7 +153,7 @@ class Package(unittest.TestCase):
     def test_help(self):
         """help(rowlock) is short, and shows no class in full"""
         lines = pydoc.plain(pydoc.render_doc(rowlock)).splitlines()
-        self.assertLess(len(lines), 120)
+        self.assertLess(len(lines), 120, "\n".join(lines))
         self.assertNotIn("CLASSES", lines)
         self.assertIn("    db = rowlock.connect(", "\n".join(lines))
 
