@@ -11,6 +11,7 @@ CREATE PROCEDURE IF NOT EXISTS rowlock_grant_usual_many(
     p_requests LONGTEXT CHARACTER SET ascii, OUT p_now BIGINT, OUT p_made INT)
 MODIFIES SQL DATA SQL SECURITY INVOKER
 BEGIN
+    DECLARE v_torn INT;
     SET p_now = {clock};
     SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
     START TRANSACTION;
@@ -47,14 +48,17 @@ BEGIN
          ON t.name = made.name AND t.token < made.token
        SET t.token = made.token, t.granted = p_now;
     SET p_made = ROW_COUNT();
-    IF p_made < JSON_LENGTH(p_requests) AND EXISTS (
-        SELECT * FROM JSON_TABLE(p_requests, '$[*]' COLUMNS (
+    IF p_made < JSON_LENGTH(p_requests) THEN
+        SELECT COUNT(*) INTO v_torn
+          FROM JSON_TABLE(p_requests, '$[*]' COLUMNS (
                    name VARBINARY(510) PATH '$[0]', request BIGINT PATH '$[3]')) w
           STRAIGHT_JOIN rowlock_locks l FORCE INDEX (PRIMARY)
              ON l.name = UNHEX(w.name) AND l.slot = 0 AND l.request = w.request
                  AND l.acquired = p_now
           STRAIGHT_JOIN rowlock_tokens t FORCE INDEX (PRIMARY)
-             ON t.name = l.name AND t.token < l.token) THEN
-        SIGNAL SQLSTATE '70100' SET MYSQL_ERRNO = 1317;
+             ON t.name = l.name AND t.token < l.token;
+        IF v_torn > 0 THEN
+            SIGNAL SQLSTATE '70100' SET MYSQL_ERRNO = 1317;
+        END IF;
     END IF;
 END;
