@@ -4,8 +4,9 @@
 -- cost less than one statement with two tables.
 --
 -- MariaDB 11.8: an UPDATE or DELETE in a procedure that KILL QUERY or a time limit ends changes
--- nothing, and the procedure goes on as if it had. So each procedure looks at ROW_COUNT() before it
--- commits, and says "interrupted" (1317) itself.
+-- nothing, and the procedure goes on as if it had. So a procedure that moves a counter or makes
+-- room looks at ROW_COUNT(), or at the row, and says "interrupted" (1317) itself. A release or a
+-- sweep need not: what it leaves behind ends with its lease.
 CREATE PROCEDURE IF NOT EXISTS rowlock_grant(
     p_name VARBINARY(255), p_permits INT, p_owner VARBINARY(255), p_request BIGINT, p_ttl BIGINT,
     p_host VARBINARY(255), p_pid BIGINT, p_program VARBINARY(255), p_note VARBINARY(255),
