@@ -102,6 +102,8 @@ static const char lock_good[] = "g a 1 100 1000 110 -1\ng a 2 105 1000 120 -1\n"
                                 "g a 3 590 2000 700 0\nr a 3 3000\nk a 3 3500\n"
                                 "g a 4 3400 5000 3600 -1\nl a 4\n"
                                 "g b 1 100 900 110 2\ng b 2 110 900 130 2\ng b 3 900 1500 910 2\n"
+                                /* A writer lets go late, and the next one's server stands still. */
+                                "g c 1 100 500 110 0\ne c 1 510\ng c 2 400 900 520 0\n"
                                 "g a 5 12";
 
 static const struct spoiled lock_spoiled[] = {
@@ -109,10 +111,11 @@ static const struct spoiled lock_spoiled[] = {
     {TOKEN_NOT_HIGHER, "an older token for a writer", NULL, "g a 0 9000 9500 9100 0\n"},
     {TOKEN_NOT_HIGHER, "an older token for a reader", NULL, "g a 0 9000 9500 9100 -1\n"},
     {TWO_HOLDERS, "a reader that has not let go", "e a 2 600\n", ""},
-    {TWO_HOLDERS, "a reader within a renewed lease", "r a 3 3000\nk a 3 3500\n", "r a 3 3450\n"},
+    {TWO_HOLDERS, "a reader within a renewed lease", "r a 3 3000\nk a 3 3500\n", "r a 3 3650\n"},
     {TWO_HOLDERS, "a writer that is still there", "k a 3 3500", "k a 3 3700"},
     {TWO_HOLDERS, "another number of permits", "g b 2 110 900 130 2", "g b 2 110 900 130 3"},
-    {TOO_MANY_HOLDERS, "one more than the permits", "g b 3 900", "g b 3 899"},
+    {TOO_MANY_HOLDERS, "one more than the permits", "g b 3 900 1500 910", "g b 3 880 1500 899"},
+    {TWO_HOLDERS, "a writer within the lease of another", "g c 2 400 900 520", "g c 2 400 900 490"},
     {ODD_ANSWER, "an answer that is a mistake", NULL, "O acquire ROWLOCK_EMISUSE\n"},
 };
 
@@ -171,7 +174,7 @@ int main(void)
     judge_marks(path, count_mark, &next);
     tap_is_int(next, 1990, "the time from a fault to the next grant is measured");
     test_good(quorum_good, quorum_sentences, "a good history of a quorum", 6, 1);
-    test_good(lock_good, lock_sentences, "a good history of locks", 7, 0);
+    test_good(lock_good, lock_sentences, "a good history of locks", 9, 0);
     test_spoiled(cluster_good, cluster_sentences, cluster_spoiled,
                  sizeof cluster_spoiled / sizeof cluster_spoiled[0]);
     test_spoiled(quorum_good, quorum_sentences, quorum_spoiled,

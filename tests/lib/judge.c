@@ -62,8 +62,6 @@ struct holding {
     /* Its holder knew of the grant. */
     long long told;
     int permits;
-    /* The end is not that of a lease. The holder has seen it. */
-    bool witnessed;
     bool child;
 };
 
@@ -134,10 +132,8 @@ static void look_by_database(struct holding *h, const struct line *l)
 {
     long long at = l->n[1];
     bool ends = l->kind == 'e' && at < h->end, lasts = l->kind != 'e' && at > h->end;
-    if (ends || lasts) {
+    if (ends || lasts)
         h->end = at;
-        h->witnessed = l->kind != 'r';
-    }
 }
 
 /* A holder that has let go did so before its lease was over, or believed nothing since. */
@@ -274,12 +270,12 @@ static bool exclude_each_other(const struct holding *a, const struct holding *b)
     return a->permits == 0 || b->permits == 0 || a->permits != b->permits;
 }
 
-/* Was the one over when the other was granted? A lease ends by the clock of the other's grant. What
- * its holder has seen may be a little later than that grant's clock: a server reads the clock when
- * a statement begins, and then stands still. But the other was told still later. */
+/* Was the one over when the other was granted? The latest moment of that is when the other was told.
+ * Its clock may be far behind: a server reads it when a statement begins, and then stands still.
+ * Meanwhile the row can go: its holder releases it, a sweep or a later grant finds its lease over. */
 static bool is_over(const struct holding *one, const struct holding *other)
 {
-    return one->end <= (one->witnessed ? other->told : other->start);
+    return one->end <= other->told;
 }
 
 /* Those before it have lower tokens. The start of all later ones is not below the earliest. */
