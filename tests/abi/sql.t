@@ -2,9 +2,9 @@
 # The three dialects in sql/ have the same steps, each under its own name.
 . "$(dirname "$0")/../lib/tap.sh"
 
-# only DIALECT…: the steps of these dialects and of no other. Routines and texts of GRANT are no steps.
+# only DIALECT…: the steps of these dialects and of no other. Routines, texts of GRANT and {interrupted} are no steps.
 only() {
-    (cd sql && printf '%s\n' {postgres,mysql,sqlite}/{,*/}*.sql) | grep -vE '/(grants|rowlock_[a-z0-9_]+)\.sql$' |
+    (cd sql && printf '%s\n' {postgres,mysql,sqlite}/{,*/}*.sql) | grep -vE '/(grants|interrupted|rowlock_[a-z0-9_]+)\.sql$' |
         awk -F / -v wanted=" $*" '{ file = substr($0, length($1) + 2); have[file] = have[file] " " $1 }
             END { for (file in have) if (have[file] == wanted) { sub(/.*\//, "", file); sub(/\.sql/, "", file); print file } }' |
         sort | xargs
@@ -21,7 +21,7 @@ is "the steps of mysql and sqlite" "$(only mysql sqlite)" "still_held wake"
 is "the steps of postgres and sqlite" "$(only postgres sqlite)" "sweep sweep_quiet"
 
 # The first line that is no comment is what a DBA sees in the process list.
-unnamed=$(awk 'function told() { if (before !~ /\/(grants|clock|tables|rowlock_[a-z0-9_]*)\.sql$/ && !named) print before }
+unnamed=$(awk 'function told() { if (before !~ /\/(grants|clock|interrupted|tables|rowlock_[a-z0-9_]*)\.sql$/ && !named) print before }
     FNR == 1 { if (before) told(); before = FILENAME; named = met = 0 }
     met || /^[[:space:]]*(--|$)|^DELIMITER/ { next }
     { met = 1; name = FILENAME; gsub(/.*\/|\.sql$/, "", name); named = index($0, "/* rowlock:" name " */") == 1 }

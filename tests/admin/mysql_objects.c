@@ -193,24 +193,59 @@ static void refused(const char *url, const char *what)
     is_result(db, rowlock_upgrade(db, NULL), ROWLOCK_ESCHEMA, "and so does upgrade");
 }
 
-/* A trigger that leaves counters as they are stands for a server that interrupts an UPDATE without an
- * error (rowlock_grant). */
+/* Triggers that leave counters as they are stand for a server that interrupts an UPDATE without an
+ * error (sql/mysql/interrupted.sql). */
+static void keep_counters(const struct contract *c)
+{
+    exec_on(c, "CREATE TRIGGER obj_trap BEFORE UPDATE ON obj_tokens FOR EACH ROW SET NEW.token = "
+               "OLD.token, NEW.granted = OLD.granted, NEW.permits = OLD.permits, "
+               "NEW.guards = OLD.guards, NEW.fenced = OLD.fenced");
+    exec_on(c, "CREATE TRIGGER obj_floor BEFORE UPDATE ON obj_meta FOR EACH ROW "
+               "SET NEW.token_floor = OLD.token_floor");
+}
+
+static void let_counters_change(const struct contract *c)
+{
+    exec_on(c, "DROP TRIGGER obj_trap");
+    exec_on(c, "DROP TRIGGER obj_floor");
+}
+
+static void procedures_interrupted(const struct contract *c)
+{
+    static const char *const calls[] = {
+        "CALL obj_break('held', (SELECT token FROM obj_locks WHERE name = 'held'))",
+        "CALL obj_guard('held', 0, 'one', (SELECT token FROM obj_locks WHERE name = 'held'), 1)",
+        "CALL obj_raise(1)",
+        "CALL obj_fold(-1000000, 10, 0)",
+        "CALL obj_grant_many('[[\"6B657074\",0,\"6F\",1,1000000,\"\",0,\"\",\"\",0,0,0]]', 1)",
+    };
+    OWNED(session) void *session = c->raw->open(c->url);
+    for (size_t i = 0; i < COUNT(calls); i++) {
+        char why[300] = "";
+        tap_ok(!c->raw->run(session, calls[i], why, sizeof why) && strstr(why, "1317"), "%s: %s",
+               calls[i], why);
+    }
+}
+
 static void interrupted_silently(const struct contract *c)
 {
     OWNED(text) char *url = fresh_tables(c, "obj_");
     OWNED(db) rowlock_db *db = must_open_with(url, OPTIONS(db, .reconnect_ms = -1));
-    OWNED(lock) rowlock_lock *lock = must_lock(db, "kept");
-    for (int permits = 0; permits < 3; permits++) {
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "kept"), *held = must_lock(db, "held");
+    for (int permits = 2; permits >= 0; permits--) {
         rowlock_acquire_options o = *OPTIONS(acquire, .ttl_ms = TTL_MS, .permits = permits);
         is_result(db, rowlock_acquire(lock, &o), ROWLOCK_OK, "a grant,");
         is_result(db, rowlock_release(lock), ROWLOCK_OK, "and its release");
-        exec_on(c,
-                "CREATE TRIGGER obj_trap BEFORE UPDATE ON obj_tokens FOR EACH ROW SET NEW.token = "
-                "OLD.token, NEW.granted = OLD.granted, NEW.permits = OLD.permits");
+        keep_counters(c);
         is_result(db, rowlock_acquire(lock, &o), ROWLOCK_EUNCERTAIN, "no grant without its token");
-        exec_on(c, "DROP TRIGGER obj_trap");
+        let_counters_change(c);
         tap_is_int(int_on(c, "SELECT COUNT(*) FROM obj_locks"), 0, "nothing of it is there");
     }
+    is_result(db, rowlock_acquire(held, OPTIONS(acquire, .ttl_ms = TTL_MS)), ROWLOCK_OK, "held");
+    keep_counters(c);
+    procedures_interrupted(c);
+    let_counters_change(c);
+    tap_is_int(int_on(c, "SELECT COUNT(*) FROM obj_locks"), 1, "all of it is there");
 }
 
 static void planted_procedures(const struct contract *c)

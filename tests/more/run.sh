@@ -136,7 +136,7 @@ mariadb_11_8() {
     fetch "MariaDB 11.8" "$root" tests/more/debian-root.sh trixie "$root" mariadb-server-core mariadb-client-core || return
     contract "MariaDB 11.8" "$("$root/usr/sbin/mariadbd" --no-defaults --version | sed 's/.*Ver //; s/ .*//')" \
         env MYSQL_BASEDIR="$root/usr" "$make" contract-mysql
-    # It interrupts an UPDATE without an error (rowlock_grant).
+    # It interrupts an UPDATE without an error (sql/mysql/interrupted.sql).
     contract "MariaDB 11.8, kills" "the same" env MYSQL_BASEDIR="$root/usr" "$make" run-check TESTS=test_lost_killed_mysql
 }
 

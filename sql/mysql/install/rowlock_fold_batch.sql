@@ -36,8 +36,6 @@ BEGIN
     END LOOP;
     CLOSE idle;
     UPDATE rowlock_meta SET token_floor = v_floor WHERE id = 1;
-    IF (SELECT token_floor FROM rowlock_meta WHERE id = 1) < v_floor THEN
-        SIGNAL SQLSTATE '70100' SET MYSQL_ERRNO = 1317;
-    END IF;
+    IF (SELECT token_floor FROM rowlock_meta WHERE id = 1) < v_floor THEN {interrupted}; END IF;
     COMMIT;
 END;

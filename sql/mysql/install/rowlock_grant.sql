@@ -2,11 +2,6 @@
 -- and no waiters. rowlock_decide decides all other cases. Each statement here costs 10 to 20 us,
 -- each variable and each condition 1 us. MIN() of a key is one descent of the index. Two of these
 -- cost less than one statement with two tables.
---
--- MariaDB 11.8: an UPDATE or DELETE in a procedure that KILL QUERY or a time limit ends changes
--- nothing, and the procedure goes on as if it had. So a procedure that moves a counter or makes
--- room looks at ROW_COUNT(), or at the row, and says "interrupted" (1317) itself. A release or a
--- sweep need not: what it leaves behind ends with its lease.
 CREATE PROCEDURE IF NOT EXISTS rowlock_grant(
     p_name VARBINARY(255), p_permits INT, p_owner VARBINARY(255), p_request BIGINT, p_ttl BIGINT,
     p_host VARBINARY(255), p_pid BIGINT, p_program VARBINARY(255), p_note VARBINARY(255),
@@ -34,9 +29,7 @@ acquire: BEGIN
                 VALUES (p_name, 0, 0, p_owner, v_next, p_request, v_now, v_now + p_ttl, p_ttl,
                         p_host, p_pid, p_program, p_note);
                 UPDATE rowlock_tokens SET token = v_next, granted = v_now WHERE name = p_name;
-                IF ROW_COUNT() <> 1 THEN
-                    SIGNAL SQLSTATE '70100' SET MYSQL_ERRNO = 1317;
-                END IF;
+                IF ROW_COUNT() <> 1 THEN {interrupted}; END IF;
                 COMMIT;
                 SELECT v_next, NULL, NULL, 0, v_now;
                 LEAVE acquire;

@@ -42,9 +42,7 @@ BEGIN
                        host VARBINARY(510) PATH '$[5]', pid BIGINT PATH '$[6]',
                        program VARBINARY(510) PATH '$[7]', note VARBINARY(510) PATH '$[8]')) j
               STRAIGHT_JOIN rowlock_tokens t FORCE INDEX (PRIMARY) ON t.name = UNHEX(j.name);
-            IF ROW_COUNT() <> p_count THEN
-                SIGNAL SQLSTATE '70100' SET MYSQL_ERRNO = 1317;
-            END IF;
+            IF ROW_COUNT() <> p_count THEN {interrupted}; END IF;
             SELECT w.n, t.token, NULL, NULL, 0, v_now
               FROM JSON_TABLE(p_requests, '$[*]' COLUMNS (
                        n FOR ORDINALITY, name VARBINARY(510) PATH '$[0]')) w

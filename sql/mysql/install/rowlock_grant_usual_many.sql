@@ -57,8 +57,6 @@ BEGIN
                  AND l.acquired = p_now
           STRAIGHT_JOIN rowlock_tokens t FORCE INDEX (PRIMARY)
              ON t.name = l.name AND t.token < l.token;
-        IF v_torn > 0 THEN
-            SIGNAL SQLSTATE '70100' SET MYSQL_ERRNO = 1317;
-        END IF;
+        IF v_torn > 0 THEN {interrupted}; END IF;
     END IF;
 END;

@@ -35,9 +35,7 @@ BEGIN
     END IF;
     IF p_changes AND v_stands THEN
         UPDATE rowlock_tokens SET guards = guards + 1 WHERE name = p_name;
-        IF ROW_COUNT() <> 1 THEN
-            SIGNAL SQLSTATE '70100' SET MYSQL_ERRNO = 1317;
-        END IF;
+        IF ROW_COUNT() <> 1 THEN {interrupted}; END IF;
     END IF;
     SELECT v_token, v_stands;
 END;

@@ -53,9 +53,7 @@ BEGIN
     ELSE
         UPDATE rowlock_tokens SET token = p_token, granted = p_now, permits = p_permits
          WHERE name = p_name;
-        IF ROW_COUNT() <> 1 THEN
-            SIGNAL SQLSTATE '70100' SET MYSQL_ERRNO = 1317;
-        END IF;
+        IF ROW_COUNT() <> 1 THEN {interrupted}; END IF;
         IF p_ticket <> 0 THEN
             DELETE FROM rowlock_waiters
              WHERE name = p_name AND ticket = p_ticket AND request = p_request;

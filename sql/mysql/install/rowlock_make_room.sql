@@ -35,9 +35,7 @@ BEGIN
            FOR UPDATE SKIP LOCKED;
         IF v_locked THEN
             DELETE FROM rowlock_locks WHERE name = p_name AND slot = v_one;
-            IF ROW_COUNT() <> 1 THEN
-                SIGNAL SQLSTATE '70100' SET MYSQL_ERRNO = 1317;
-            END IF;
+            IF ROW_COUNT() <> 1 THEN {interrupted}; END IF;
         ELSE
             SET p_token = NULL;
         END IF;

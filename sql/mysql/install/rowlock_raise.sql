@@ -13,7 +13,7 @@ BEGIN
     UPDATE rowlock_tokens SET token = v_floor, fenced = v_floor;
     IF (SELECT token_floor FROM rowlock_meta WHERE id = 1) < v_floor
        OR EXISTS (SELECT * FROM rowlock_tokens WHERE fenced < v_floor) THEN
-        SIGNAL SQLSTATE '70100' SET MYSQL_ERRNO = 1317;
+        {interrupted};
     END IF;
     COMMIT;
     SELECT v_floor;

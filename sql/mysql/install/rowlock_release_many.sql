@@ -39,6 +39,7 @@ releases: BEGIN
                        slot BIGINT PATH '$[1]')) j
              WHERE v_count = p_count OR FIND_IN_SET(j.n, v_mine)) w
       STRAIGHT_JOIN rowlock_locks l FORCE INDEX (PRIMARY) ON l.name = w.name AND l.slot = w.slot;
+    IF ROW_COUNT() <> v_count THEN {interrupted}; END IF;
     IF v_count = p_count THEN
         SELECT j.n, 1 FROM JSON_TABLE(p_grants, '$[*]' COLUMNS (n FOR ORDINALITY)) j;
     ELSE
