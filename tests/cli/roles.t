@@ -7,15 +7,15 @@ base=roles_$$
 # as ROLE: ROWLOCK_URL is of the role.
 as() { ROWLOCK_URL=$(sed -E "s|//[^@/]*@|//${base}_$1@|" <<<"$whole"); }
 
-# in_shell [OPTION…]: statements in the server's own client, as the user of ROWLOCK_URL. An error ends it.
+# in_shell: statements in the server's own client, as the user of ROWLOCK_URL. An error ends it.
 in_shell() {
     local user=${ROWLOCK_URL#*//}
     case $db in
-        postgres) psql -qAtX -v ON_ERROR_STOP=1 "$@" "${ROWLOCK_URL%%\?*}" ;;
-        mysql) mariadb --no-defaults --socket="$ROWLOCK_TEST_MYSQL_DIR/s.sock" --user="${user%%@*}" -N "$@" ${base:+"$base"} ;;
+        postgres) psql -qAtX -v ON_ERROR_STOP=1 "${ROWLOCK_URL%%\?*}" ;;
+        mysql) mariadb --no-defaults --socket="$ROWLOCK_TEST_MYSQL_DIR/s.sock" --user="${user%%@*}" -N ${base:+"$base"} ;;
     esac
 }
-dba() { ROWLOCK_URL=$whole in_shell "$@"; }
+dba() { ROWLOCK_URL=$whole in_shell; }
 
 make_roles() {
     local role

@@ -15,8 +15,7 @@ case " ${ROWLOCK_TEST_BACKENDS:-sqlite} " in
 esac
 
 echo "load of this machine at the start (1, 5, 15 minutes): $(cut -d ' ' -f 1-3 /proc/loadavg)"
-case pairs in *"${BENCH:-}"*) with_python=1 ;; *) with_python= ;; esac
 "$ROWLOCK_TEST_BUILD/tests/peers/peers" "$json"
-[ -z "$with_python" ] ||
+[[ pairs != *"${BENCH:-}"* ]] ||
     PYTHONPATH=$ROWLOCK_TEST_BUILD/python/site "${PYTHON:-python3}" -B "$(dirname "$0")/python_pairs.py" "$json"
 printf '\nThe same as JSON: %s\n' "$json"
