@@ -42,20 +42,12 @@ static void swarm_prepares(struct swarm *s)
         swarm_act(s, acts[i].act, ROWLOCK_OK);
 }
 
-/* The next request is not that of the plug. */
-static void send_plug(struct swarm *s)
-{
-    faultproxy_round_trips(proxy);
-    swarm_plug(s);
-    until(EVENTUALLY(faultproxy_round_trips(proxy) > 0), "the plug waits at the server");
-}
-
 static void swarm_loses(struct swarm *s, const struct act *act, struct fault fault)
 {
     swarm_prepares(s);
     if (act->held_before)
         tap_is_int(swarm_act(s, act_try, ROWLOCK_OK), FEW, "locks are held");
-    send_plug(s);
+    swarm_plug(s);
     swarm_start(s, act->act);
     swarm_stand(s, FEW);
     faultproxy_arm(proxy, 1, fault);
@@ -65,7 +57,7 @@ static void swarm_loses(struct swarm *s, const struct act *act, struct fault fau
 static void lost_and_found(const struct act *act, enum fault_side side)
 {
     struct swarm s;
-    swarm_open_with(&s, raw, straight, through, 1, FEW, 0);
+    swarm_open_with(&s, through, 1, FEW, 0);
     swarm_loses(&s, act, (struct fault){.kind = FAULT_CUT, .side = side});
     tap_is_int(swarm_join(&s, ROWLOCK_OK), FEW, "%s: the %s of many is lost, and each is done",
                act->what, side == ON_ANSWER ? "answer" : "request");
@@ -79,7 +71,7 @@ static void lost_and_found(const struct act *act, enum fault_side side)
 static void told_to_each(const struct act *act)
 {
     struct swarm s;
-    swarm_open_with(&s, raw, straight, through, 1, FEW, -1);
+    swarm_open_with(&s, through, 1, FEW, -1);
     swarm_loses(&s, act, (struct fault){.kind = FAULT_CUT, .side = ON_ANSWER});
     tap_is_int(swarm_join(&s, ROWLOCK_EUNCERTAIN), FEW, "%s: a lost answer is told to each",
                act->what);
@@ -98,7 +90,7 @@ static void counts_from_sending(void)
     enum { LATE_MS = 300 };
     CLOSED_BY(swarm_close) struct swarm s;
     int early = 0;
-    swarm_open_with(&s, raw, straight, through, 1, FEW, 0);
+    swarm_open_with(&s, through, 1, FEW, 0);
     swarm_loses(&s, &acts[0],
                 (struct fault){.kind = FAULT_DELAY, .side = ON_ANSWER, .delay_ms = LATE_MS});
     tap_is_int(swarm_join(&s, ROWLOCK_OK), FEW, "an answer for many comes late");
@@ -132,7 +124,7 @@ static int give_up(struct swarm *s, int64_t limit_ms)
     int unsent = 0;
     swarm_prepares(s);
     limit_members(s, limit_ms);
-    send_plug(s);
+    swarm_plug(s);
     swarm_start(s, act_try);
     until(EVENTUALLY(stand_or_end(s)), "all stand in line, or one has left it");
     faultproxy_arm(proxy, 1, (struct fault){.kind = FAULT_BLACKHOLE, .side = ON_ANSWER});
@@ -152,7 +144,7 @@ static void given_up(void)
         struct swarm s;
         fail_alloc_at(0);
         int live = fail_alloc_live();
-        swarm_open_with(&s, raw, straight, through, 1, FEW, -1);
+        swarm_open_with(&s, through, 1, FEW, -1);
         gave_up = give_up(&s, limit_ms);
         swarm_close_members(&s);
         faultproxy_heal(proxy);
@@ -168,7 +160,7 @@ static void given_up(void)
 static void short_limit(int (*act)(struct member *m), const char *what, int want)
 {
     struct swarm s;
-    swarm_open_with(&s, raw, straight, through, 1, 1, -1);
+    swarm_open_with(&s, through, 1, 1, -1);
     tap_is_int(swarm_act(&s, act_try, ROWLOCK_OK) + swarm_act(&s, act, ROWLOCK_OK), 2,
                "a lock is held");
     faultproxy_arm(proxy, 1, (struct fault){.kind = FAULT_BLACKHOLE, .side = ON_ANSWER});
@@ -201,7 +193,7 @@ static int act_verify(struct member *m)
 static void left_to_pool(void)
 {
     CLOSED_BY(swarm_close) struct swarm s;
-    swarm_open_with(&s, raw, straight, through, 1, FEW, -1);
+    swarm_open_with(&s, through, 1, FEW, -1);
     tap_is_int(swarm_act(&s, act_try, ROWLOCK_OK), FEW, "locks are held");
     faultproxy_blackhole(proxy);
     limit_members(&s, 200);
@@ -217,7 +209,7 @@ static void left_at_the_end(void)
     struct swarm s;
     fail_alloc_at(0);
     int live = fail_alloc_live();
-    swarm_open_with(&s, raw, straight, through, 1, FEW, -1);
+    swarm_open_with(&s, through, 1, FEW, -1);
     tap_is_int(swarm_act(&s, act_try, ROWLOCK_OK), FEW, "locks are held");
     faultproxy_refuse(proxy);
     faultproxy_cut(proxy);
@@ -261,7 +253,7 @@ static void restarted(void)
 {
     CLOSED_BY(swarm_close) struct swarm s;
     is_back = false;
-    swarm_open(&s, raw, straight, 2, SWARM_MAX);
+    swarm_open(&s, straight, 2, SWARM_MAX);
     swarm_start(&s, act_through_it);
     /* Time: the threads mostly work by then. Threads that begin later meet the same server. */
     sleep_ms(100);
@@ -283,8 +275,8 @@ static int act_wait(struct member *m)
 static void away(void)
 {
     CLOSED_BY(swarm_close) struct swarm s, waiting;
-    swarm_open_with(&s, raw, straight, straight, 1, FEW, 200);
-    swarm_open_with(&waiting, raw, straight, straight, 1, FEW, 200);
+    swarm_open_with(&s, straight, 1, FEW, 200);
+    swarm_open_with(&waiting, straight, 1, FEW, 200);
     tap_is_int(swarm_act(&s, act_try, ROWLOCK_OK), FEW, "locks are held");
     swarm_start(&waiting, act_wait);
     until(EVENTUALLY(db_int(raw, straight, "SELECT count(*) FROM rowlock_waiters") == FEW),
@@ -305,9 +297,10 @@ static void away(void)
 static void other_tables(void)
 {
     CLOSED_BY(swarm_close) struct swarm s;
+    OWNED(session) void *session = raw->open(straight);
     char identity[100];
-    swarm_open_with(&s, raw, straight, through, 1, FEW, 0);
-    if (!raw->ask(s.session, "SELECT identity FROM rowlock_meta", identity, sizeof identity))
+    swarm_open_with(&s, through, 1, FEW, 0);
+    if (!raw->ask(session, "SELECT identity FROM rowlock_meta", identity, sizeof identity))
         raw_failed("no identity", "");
     db_exec(raw, straight, "UPDATE rowlock_meta SET identity = 'another'");
     faultproxy_cut(proxy);

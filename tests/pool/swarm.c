@@ -44,21 +44,15 @@ void until(bool so, const char *what)
 static void join(struct swarm *s, struct member *m, int number)
 {
     *m = (struct member){.swarm = s, .number = number};
-    m->db = must_join(s->pool, 0, number < 0 ? 0 : s->reconnect_ms);
-    m->lock = must_lock(m->db, number < 0 ? "plug" : textf("swarm %02d", number));
+    m->db = must_join(s->pool, 0, s->reconnect_ms);
+    m->lock = must_lock(m->db, textf("swarm %02d", number));
 }
 
-void swarm_open_with(struct swarm *s, const struct raw *raw, const char *url, const char *through,
-                     int connections, int count, int64_t reconnect_ms)
+void swarm_open_with(struct swarm *s, const char *url, int connections, int count,
+                     int64_t reconnect_ms)
 {
-    *s = (struct swarm){.raw = raw, .count = count, .reconnect_ms = reconnect_ms};
-    s->pool = must_pool(through, connections, NULL);
-    s->session = raw->open(url);
-    join(s, &s->plug, -1);
-    raw_run(raw, s->session, "DELETE FROM rowlock_fences WHERE resource = 'plug'");
-    if (rowlock_fence(s->plug.db, "plug", 1) != ROWLOCK_OK)
-        raw_failed("the plug", why(s->plug.db));
-    s->plugged = 1;
+    *s = (struct swarm){.count = count, .reconnect_ms = reconnect_ms};
+    s->pool = must_pool(url, connections, NULL);
     for (int i = 0; i < count; i++) {
         join(s, &s->member[i], i);
         if (act_try(&s->member[i]) != ROWLOCK_OK || act_release(&s->member[i]) != ROWLOCK_OK)
@@ -66,9 +60,9 @@ void swarm_open_with(struct swarm *s, const struct raw *raw, const char *url, co
     }
 }
 
-void swarm_open(struct swarm *s, const struct raw *raw, const char *url, int connections, int count)
+void swarm_open(struct swarm *s, const char *url, int connections, int count)
 {
-    swarm_open_with(s, raw, url, url, connections, count, 0);
+    swarm_open_with(s, url, connections, count, 0);
 }
 
 void member_close(struct member *m)
@@ -86,26 +80,11 @@ void swarm_close_members(struct swarm *s)
 
 void swarm_close(struct swarm *s)
 {
-    s->raw->close(s->session);
     swarm_close_members(s);
-    member_close(&s->plug);
     rowlock_pool_close(s->pool);
 }
 
 /* ---- the line */
-
-static int act_plug(struct member *m)
-{
-    return rowlock_fence(m->db, "plug", ++m->swarm->plugged);
-}
-
-static bool is_busy(rowlock_pool *pool)
-{
-    pthread_mutex_lock(&pool->mutex);
-    bool busy = pool->busy > 0;
-    pthread_mutex_unlock(&pool->mutex);
-    return busy;
-}
 
 static int run(void *argument)
 {
@@ -125,21 +104,12 @@ void member_start(struct member *m, int (*act)(struct member *m))
 /* A connection is busy for a moment longer than the step that it has answered. */
 void swarm_plug(struct swarm *s)
 {
-    bool rows = has_server(s->raw);
-    raw_run(s->raw, s->session, rows ? "START TRANSACTION" : "BEGIN IMMEDIATE");
-    if (rows)
-        raw_run(s->raw, s->session,
-                "SELECT * FROM rowlock_fences WHERE resource = 'plug' FOR UPDATE");
-    until(EVENTUALLY(!is_busy(s->pool)), "the pool has nothing to do");
-    member_start(&s->plug, act_plug);
-    until(EVENTUALLY(is_busy(s->pool)), "the plug is in");
+    until(EVENTUALLY((s->plug = rlk_line_idle(s->pool)) != NULL), "the plug is in");
 }
 
 void swarm_pull(struct swarm *s)
 {
-    raw_run(s->raw, s->session, "COMMIT");
-    if (helper_join(s->plug.thread) != ROWLOCK_OK)
-        raw_failed("the plug", why(s->plug.db));
+    rlk_line_give(s->pool, s->plug);
 }
 
 int pool_in_line(rowlock_pool *pool)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Many handles of a pool, each in a thread. A plug keeps the connections of the pool busy, so that
- * all steps stand in line, and go together when it is pulled. Checks are not here. */
+ * Many handles of a pool, each in a thread. A plug takes the connection of the pool, so that all
+ * steps stand in line, and go together when it is pulled. Checks are not here. */
 #pragma once
 
 #include "contract.h"
@@ -23,15 +23,11 @@ struct member {
 };
 
 struct swarm {
-    const struct raw *raw;
     rowlock_pool *pool;
     int count;
     int64_t reconnect_ms;
     struct member member[SWARM_MAX];
-    /* It waits for a row that the session has locked. */
-    struct member plug;
-    int64_t plugged;
-    void *session;
+    struct rlk_pooled *plug;
 };
 
 bool has_server(const struct raw *raw);
@@ -43,16 +39,15 @@ rowlock_db *must_join(rowlock_pool *pool, int64_t statement_timeout_ms, int64_t 
 void until(bool so, const char *what);
 
 /* Each handle has looked at the tables, and each name has been granted before. */
-void swarm_open(struct swarm *s, const struct raw *raw, const char *url, int connections,
-                int count);
-/* through: the URL of the pool. reconnect_ms as for must_join(). */
-void swarm_open_with(struct swarm *s, const struct raw *raw, const char *url, const char *through,
-                     int connections, int count, int64_t reconnect_ms);
-/* swarm_close_members leaves the plug and the pool. */
+void swarm_open(struct swarm *s, const char *url, int connections, int count);
+/* reconnect_ms as for must_join(). */
+void swarm_open_with(struct swarm *s, const char *url, int connections, int count,
+                     int64_t reconnect_ms);
+/* swarm_close_members leaves the pool. */
 void swarm_close_members(struct swarm *s);
 void swarm_close(struct swarm *s);
 
-/* For a pool of one connection. swarm_plug returns when the connection is busy. */
+/* For a pool of one connection. */
 void swarm_plug(struct swarm *s);
 void swarm_pull(struct swarm *s);
 /* How many steps are in line. */
