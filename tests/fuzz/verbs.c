@@ -227,7 +227,7 @@ static void run_seeds(int (*start)(void), const char *url, long first, long coun
     pid_t child = fork();
     if (child == 0) {
         int port = start();
-        alarm(BLOCK_SECONDS); /* a call that never ends ends here */
+        alarm((unsigned)(BLOCK_SECONDS * slowdown())); /* a call that never ends ends here */
         for (long seed = first; seed < first + count; seed++)
             run_seed(url, port, seed);
         exit(0);
