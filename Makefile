@@ -367,7 +367,8 @@ check-reproducible check-deb check-abidiff: check-%:
 # The thread sanitizer does not support the memory layout of some kernels. setarch changes it. A
 # child that a test has forked may start threads.
 check-asan:
-	@$(MAKE) --no-print-directory check SANITIZE=address,undefined ROWLOCK_TEST_SLOWDOWN=5
+	@LSAN_OPTIONS=suppressions=$(CURDIR)/tests/lib/lsan.supp:print_suppressions=0 \
+	    $(MAKE) --no-print-directory check SANITIZE=address,undefined ROWLOCK_TEST_SLOWDOWN=5
 check-tsan:
 	@TSAN_OPTIONS=die_after_fork=0 setarch -R $(MAKE) --no-print-directory check SANITIZE=thread ROWLOCK_TEST_SLOWDOWN=10 ROWLOCK_TEST_TIMEOUT=1200
 ## check-valgrind: unit and contract tests, and tests of faults, under valgrind
