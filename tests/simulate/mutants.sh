@@ -3,12 +3,12 @@
 # it finds the fault. `make simulate-mutants` calls it.
 #
 # usage: tests/simulate/mutants.sh PROGRAM [WORD]   only the faults with WORD in their names
-#   MUTANT_SECONDS   how long each is looked for (120), on all processors
+#   MUTANT_SECONDS   how long each is looked for (600), on all processors
 # Prints each fault with its world, the seed and the seconds of the first failure. The status is 1
 # if one was not found.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
-program=$1 limit=${MUTANT_SECONDS:-120} processors=$(getconf _NPROCESSORS_ONLN)
+program=$1 limit=${MUTANT_SECONDS:-600} processors=$(getconf _NPROCESSORS_ONLN)
 here=$PWD bad=0 tried=
 copy=$(mktemp -d) || exit 1
 trap 'rm -rf "$copy"' EXIT
