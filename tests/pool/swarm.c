@@ -43,7 +43,7 @@ void until(bool so, const char *what)
 
 static void join(struct swarm *s, struct member *m, int number)
 {
-    *m = (struct member){.swarm = s, .number = number};
+    *m = (struct member){.number = number};
     m->db = must_join(s->pool, 0, s->reconnect_ms);
     m->lock = must_lock(m->db, textf("swarm %02d", number));
 }

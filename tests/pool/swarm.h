@@ -8,9 +8,7 @@
 
 enum { SWARM_MAX = 64, SWARM_TTL_MS = 600000, SWARM_PATIENCE_MS = 60000 };
 
-struct swarm;
 struct member {
-    struct swarm *swarm;
     int number;
     rowlock_db *db;
     /* "swarm 00", "swarm 01", … */

@@ -9,7 +9,7 @@
 --
 -- At SERIALIZABLE the plain read of rowlock_make_room would lock, and wait. Inside the caller's
 -- transaction it makes no locking read of a row that may be missing: that would lock the gap until
--- the caller's transaction ends. For ROW_COUNT() see rowlock_grant.
+-- the caller's transaction ends. For ROW_COUNT() see interrupted.sql.
 CREATE PROCEDURE IF NOT EXISTS rowlock_make_grant(
     p_name VARBINARY(255), p_permits INT, p_owner VARBINARY(255), p_request BIGINT, p_ttl BIGINT,
     p_host VARBINARY(255), p_pid BIGINT, p_program VARBINARY(255), p_note VARBINARY(255),

@@ -1,5 +1,5 @@
--- See renew.sql. UPDATE returns no row here, so the row is read back. If it
--- was not renewed (interrupted.sql), its lease is an older one.
+-- See renew.sql. UPDATE returns no row here, so the row is read back. If it was not
+-- renewed (interrupted.sql), its lease is an older one.
 CREATE PROCEDURE IF NOT EXISTS rowlock_renew(
     p_name VARBINARY(255), p_slot BIGINT, p_owner VARBINARY(255), p_token BIGINT, p_ttl BIGINT)
 MODIFIES SQL DATA SQL SECURITY INVOKER
