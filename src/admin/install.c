@@ -106,15 +106,12 @@ int rowlock_install_script(rowlock_db *db, const char *role, const char *user, w
 
 /* ---- installing */
 
-/* Another program's table has one of our names, so CREATE TABLE IF NOT EXISTS did nothing. */
-static int fail_foreign(rowlock_db *db)
+/* Says what is wrong with the tables, after their error without its advice. */
+static int fail_tables(rowlock_db *db, const char *text)
 {
     char cause[300];
     rlk_copy_text(cause, sizeof cause, db->error.text, strcspn(db->error.text, ";"));
-    return rlk_fail(db, ROWLOCK_ESCHEMA,
-                    "a table with a name of rowlock's has other columns (%s): it is another "
-                    "program's, or damaged; rename it, or choose another schema or prefix",
-                    cause);
+    return rlk_fail(db, ROWLOCK_ESCHEMA, "%s: %s", cause, text);
 }
 
 /* install changes no tables or routines that are there. They may be of a later release. */
@@ -132,23 +129,48 @@ static int look_at_installation(rowlock_db *db)
         "use it; `rowlock check` says more, and `rowlock upgrade` makes routines again");
 }
 
-static int install(rowlock_db *db)
+/* Are the tables there? A table that was dropped took its rows along: made anew, it would grant a
+ * lock or a token twice. So they count as absent only if no installation was ever complete here.
+ * Another one may become complete meanwhile. */
+static int look_for_tables(rowlock_db *db, bool *absent)
 {
-    int result = rlk_refuse_objects(db, 0);
-    if (result != ROWLOCK_OK)
-        return result;
-    result = rlk_look_anew(db);
-    if (result == ROWLOCK_OK)
-        return look_at_installation(db);
+    struct rlk_ask ask = {.step = RLK_STEP_INSTALLED};
+    int result = rlk_look_anew(db);
+    *absent = false;
     if (result != ROWLOCK_ESCHEMA || db->meta.found)
         return result;
+    result = rlk_ask(db, &ask);
+    *absent = result == ROWLOCK_OK ? ask.rows == 0 : result == ROWLOCK_ESCHEMA;
+    if (*absent || result != ROWLOCK_OK)
+        return *absent ? rlk_end_call(db, ROWLOCK_OK) : result;
+    result = rlk_look_anew(db);
+    if (result != ROWLOCK_ESCHEMA || db->meta.found)
+        return result;
+    return fail_tables(db,
+                       "rowlock was installed here, and this table is damaged or gone; made anew "
+                       "without its rows, it could grant a lock or a token twice: see 'A table "
+                       "is gone' in OPERATIONS");
+}
+
+static int install(rowlock_db *db)
+{
+    bool absent;
+    int result = rlk_refuse_objects(db, 0);
+    if (result != ROWLOCK_OK || (result = look_for_tables(db, &absent)) != ROWLOCK_OK)
+        return result;
+    if (!absent)
+        return look_at_installation(db);
     const char *script = db->texts.sql[RLK_STEP_SCHEMA];
     struct rlk_ask ask = {.script = script ? script : "", .retryable_if_lost = true};
     if ((result = rlk_ask(db, &ask)) != ROWLOCK_OK ||
         (result = rlk_refuse_objects(db, RLK_LEVEL)) != ROWLOCK_OK)
         return result;
     result = rlk_look_anew(db);
-    return result == ROWLOCK_ESCHEMA ? fail_foreign(db) : rlk_end_call(db, result);
+    if (result != ROWLOCK_ESCHEMA)
+        return rlk_end_call(db, result);
+    /* CREATE TABLE IF NOT EXISTS did nothing for it. */
+    return fail_tables(db, "a table with a name of rowlock's has other columns: it is another "
+                           "program's, or damaged; rename it, or choose another schema or prefix");
 }
 
 int rowlock_install(rowlock_db *db)

@@ -21,8 +21,8 @@ limits='
     wide                0      0
     public_functions   75     86
     source          28000  33400
-    cli              6500   7100
-    tests           50000  65760
+    cli              6500   7104
+    tests           50000  65790
     architecture      450    450
     changelog          60     60
     makefile          500    500

@@ -132,6 +132,7 @@ static void other_versions(const struct contract *c)
     tap_is_int(acquires_there(url), ROWLOCK_ESCHEMA,
                "tables of an installation cut short are refused");
     tap_is_int(installs(url), ROWLOCK_OK, "and healed by install");
+    tap_ok(int_on(c, "SELECT token_floor FROM version_meta") > 0, "no token is given again");
     tap_is_int(acquires_there(url), ROWLOCK_OK, "then they work");
 }
 
@@ -152,6 +153,20 @@ static void foreign_tables(const struct contract *c)
     tap_is_int(installs(url), ROWLOCK_ESCHEMA, "and not taken for ours by install");
     tap_is_int(int_on(c, "SELECT count(*) FROM foreign_locks WHERE door = 1"), 0,
                "which leaves it as it is");
+}
+
+/* Made anew without its rows, it would grant the same lock or token twice. */
+static void dropped_table(const struct contract *c)
+{
+    static const char *const tables[] = {"locks", "tokens", "waiters"};
+    for (int t = 0; t < COUNT(tables); t++) {
+        OWNED(text) char *url = fresh_tables(c, "gone_");
+        tap_is_int(acquires_there(url), ROWLOCK_OK, "a lock is granted");
+        exec_on(c, "DROP TABLE gone_%s", tables[t]);
+        tap_is_int(installs(url), ROWLOCK_ESCHEMA, "without %s, install refuses", tables[t]);
+        tap_is_int(upgrades(url), ROWLOCK_ESCHEMA, "and upgrade");
+        tap_is_int(acquires_there(url), ROWLOCK_ESCHEMA, "and nothing is granted");
+    }
 }
 
 static void dropped_routine(const struct contract *c)
@@ -303,6 +318,7 @@ void contract_install(const struct contract *c)
     missing(c);
     other_versions(c);
     foreign_tables(c);
+    dropped_table(c);
     dropped_routine(c);
     prefixes_are_apart(c);
     other_schema(c);

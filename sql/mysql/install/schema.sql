@@ -40,5 +40,6 @@
 {rowlock_sweep_batch}
 {rowlock_housekeeping}
 INSERT INTO rowlock_meta (id, version, compat, code, identity, token_floor, swept)
-VALUES (1, 1, 1, 1, REPLACE(UUID(), '-', ''), 0, -{clock})
+VALUES (1, 1, 1, 1, REPLACE(UUID(), '-', ''),
+        (SELECT COALESCE(MAX(t.token), 0) FROM rowlock_tokens t), -{clock})
 ON DUPLICATE KEY UPDATE id = rowlock_meta.id;

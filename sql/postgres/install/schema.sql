@@ -36,6 +36,7 @@ SET LOCAL client_min_messages = warning;
 INSERT INTO rowlock_meta (id, version, compat, code, identity, token_floor, swept)
 VALUES (1, 1, 1, 1,
         pg_catalog.md5(pg_catalog.random()::text || pg_catalog.clock_timestamp()::text
-                       || pg_catalog.pg_backend_pid()::text), 0, -{clock})
+                       || pg_catalog.pg_backend_pid()::text),
+        (SELECT coalesce(pg_catalog.max(t.token), 0) FROM rowlock_tokens t), -{clock})
 ON CONFLICT (id) DO NOTHING;
 COMMIT;

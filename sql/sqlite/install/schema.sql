@@ -7,6 +7,7 @@
 BEGIN IMMEDIATE;
 {tables}
 INSERT INTO rowlock_meta (id, version, compat, code, identity, token_floor, swept)
-VALUES (1, 1, 1, 1, lower(hex(randomblob(16))), 0, -{clock})
+VALUES (1, 1, 1, 1, lower(hex(randomblob(16))),
+        (SELECT coalesce(max(t.token), 0) FROM rowlock_tokens t), -{clock})
 ON CONFLICT (id) DO NOTHING;
 COMMIT;
