@@ -10,6 +10,7 @@ import logging
 import os
 import pickle
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -667,6 +668,20 @@ class Errors(Case):
         self.assertRaisesRegex(rowlock.Invalid, ".", rowlock.connect, "nosuch:thing")
         with self.assertRaises(ValueError):
             rowlock.connect("nosuch:thing")
+
+    def test_no_url(self):
+        """where a URL is required, no file is made in its place"""
+        for variables, said in (
+            ({"ROWLOCK_REQUIRE_URL": "1"}, "Set ROWLOCK_URL"),
+            ({"ROWLOCK_URL": " "}, "ROWLOCK_URL is empty"),
+        ):
+            folder = tempfile.mkdtemp()
+            self.addCleanup(shutil.rmtree, folder)
+            with unittest.mock.patch.dict(os.environ, {"XDG_STATE_HOME": folder, **variables}):
+                if "ROWLOCK_URL" not in variables:
+                    os.environ.pop("ROWLOCK_URL", None)
+                self.assertRaisesRegex(rowlock.Invalid, said, rowlock.connect)
+            self.assertEqual(os.listdir(folder), [])
 
     def test_away(self):
         """a server that is away is a ConnectionError"""

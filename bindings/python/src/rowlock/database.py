@@ -59,7 +59,7 @@ def connect(
 
     url      postgresql://…, mysql://… or mariadb://…, sqlite:/path/to/file, as rowlock.h says;
              or three or five of them: a quorum. None: ROWLOCK_URL, else the embedded database of
-             this user, as the command `rowlock`.
+             this user, as the command `rowlock`. With ROWLOCK_REQUIRE_URL that is Invalid.
     pool     True or a number of connections: all locks share a few connections. False: each lock
              that is held or waited for has one.
     reconnect  how long a call tries to reconnect, in seconds. 0: never.
@@ -106,9 +106,16 @@ def urls_of(url: Union[str, Sequence[str]]) -> List[str]:
 
 def default_urls() -> "tuple[List[str], bool]":
     value = os.environ.get("ROWLOCK_URL")
+    if value is not None and not value.strip():
+        raise Invalid("ROWLOCK_URL is empty; set it to a URL, or unset it", action="connect")
     if value is not None:
         # White space does not end a URL by itself: the path of a file may have some.
         return re.split(r"\s+(?=[a-z]+:)", value.strip()), False
+    if os.environ.get("ROWLOCK_REQUIRE_URL"):
+        raise Invalid(
+            "which database? Set ROWLOCK_URL, or give a URL: ROWLOCK_REQUIRE_URL is set",
+            action="connect",
+        )
     state = os.environ.get("XDG_STATE_HOME", "")
     if not state.startswith("/"):
         state = os.path.expanduser("~/.local/state")
