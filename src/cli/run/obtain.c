@@ -334,6 +334,8 @@ void set_environment(const struct cli *cli)
     int64_t end_us = INT64_MAX;
     for (int i = 0; i < cli->lock_count; i++)
         end_us = at_most(rowlock_lock_expires_us(cli->locks[i]), end_us);
+    if (general.url_count > 0)
+        job_set("ROWLOCK_URL", joined_urls());
     job_set("ROWLOCK_NAME", lines_of_locks(cli, false));
     job_set("ROWLOCK_TOKEN", lines_of_locks(cli, true));
     job_set("ROWLOCK_OWNER", new_text("%s", rowlock_lock_owner(cli->locks[0])));
