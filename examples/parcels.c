@@ -107,7 +107,11 @@ int main(int argc, char **argv)
     rowlock_error err = ROWLOCK_ERROR_INIT;
     struct parcel p = {0};
     rowlock_db *db = NULL;
-    int result = argc == 4 ? rowlock_db_open(argv[1], NULL, &db, &err) : ROWLOCK_EINVAL;
+    if (argc != 4) {
+        fprintf(stderr, "usage: parcels URL pack|send|clear ID\n");
+        return 2;
+    }
+    int result = rowlock_db_open(argv[1], NULL, &db, &err);
     if (result == ROWLOCK_OK)
         result = open_tables(db, &p);
     if (result == ROWLOCK_OK) {
@@ -119,7 +123,8 @@ int main(int argc, char **argv)
         p.verb = argv[2];
         result = rowlock_retry(db, act, &p, NULL, NULL);
     }
-    err = *rowlock_db_error(db);
+    if (db)
+        err = *rowlock_db_error(db);
     if (result == PACKED_BEFORE)
         puts("was packed before");
     else if (result != ROWLOCK_OK)

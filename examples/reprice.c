@@ -56,7 +56,8 @@ int main(int argc, char **argv)
     how.progress = show;
     if (result == ROWLOCK_OK)
         result = rowlock_walk(prices, "reprice", raise_price, text, &how, &report);
-    err = *rowlock_db_error(db);
+    if (db)
+        err = *rowlock_db_error(db);
     if (result == ROWLOCK_BUSY)
         fputs("reprice: another one is at work\n", stderr);
     else if (result != ROWLOCK_OK)

@@ -213,7 +213,7 @@ static int open_embedded(struct cli *cli, const rowlock_db_options *options)
     if (!url) {
         complain("find the embedded database: neither HOME nor XDG_STATE_HOME is set; "
                  "give --url or set ROWLOCK_URL");
-        return EXIT_UNREACHABLE;
+        return EXIT_USAGE;
     }
     int status = open_file(cli, url, options);
     free(url);

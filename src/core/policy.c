@@ -48,14 +48,16 @@ static int64_t reconnect_end(const rowlock_db *db, const struct rlk_ask *ask, en
 }
 
 /* The end of sending again after a lost race. A waiter whose answer was lost waits on: what is in
- * the way may be its first attempt, or transactions that wait for a standby. */
+ * the way may be its first attempt, or transactions that wait for a standby. So does one that only
+ * looks at the tables: there is no other turn for it. */
 static int64_t contention_end(const rowlock_db *db, const struct rlk_ask *ask,
                               const struct rlk_call *call)
 {
     bool sooner = ask->contention_us && ask->contention_us < db->statement_us;
     int64_t after_us = sooner ? ask->contention_us : db->statement_us;
     int64_t until_us = rlk_attempt_end(ask, ask->sent_us, call->no_routine ? REMADE_US : after_us);
-    bool waits = ask->was_uncertain && rlk_is_patient(db, ask);
+    bool looks = ask->step == RLK_STEP_NONE;
+    bool waits = (ask->was_uncertain || looks) && rlk_is_patient(db, ask);
     return waits ? later(ask->patient_until_us, until_us) : until_us;
 }
 

@@ -141,8 +141,8 @@ static void renew_batch(rowlock_keeper *k)
     rlk_step_renew_all(&ask, &heartbeat);
     int result = rlk_ask(k->db, &ask);
     if (result != ROWLOCK_OK)
-        rlk_log(ROWLOCK_LOG_WARNING, "%zu leases could not be renewed: %s", now->count,
-                k->db->error.text);
+        rlk_log(ROWLOCK_LOG_WARNING, "%zu lease%s could not be renewed: %s", now->count,
+                now->count == 1 ? "" : "s", k->db->error.text);
     struct rlk_renewed renewed = {
         .server_us = heartbeat.now_us, .sent_us = ask.sent_us, .was_uncertain = ask.was_uncertain};
     end_batch(k, result == ROWLOCK_OK, &renewed);

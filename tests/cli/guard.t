@@ -40,6 +40,15 @@ looking_is_not_guarding() {
     say "ROLLBACK"
 }
 
+# As ALTER TABLE does, or a backup.
+tables_locked() {
+    say "$([ "$db" = postgres ] && echo 'BEGIN; LOCK TABLE rowlock_locks' || echo 'LOCK TABLES rowlock_locks WRITE')"
+    start run behind -- true
+    errs "behind a locked table, a run that may not wait has not got the lock" 75 "kept it busy" run -n behind -- true
+    say "$([ "$db" = postgres ] && echo COMMIT || echo 'UNLOCK TABLES')"
+    ends "one that began before waits longer than a statement may, and has its turn" 0 "$pid"
+}
+
 # The recipe for a script that feeds psql: an error, so that nothing is committed.
 one_shot() {
     [ "$db" = postgres ] || return 0
@@ -101,6 +110,7 @@ recipes() {
     releasing
     fencing
     register
+    tables_locked
     stop_client
 }
 for_each_database recipes

@@ -232,7 +232,7 @@ embedded() {
     export XDG_STATE_HOME="$TMPDIR/odd %41 &# näme"
     exits "a folder's name may hold what means something in a URL" 0 run first -- true
     ok "and it is that very folder" test -f "$XDG_STATE_HOME/rowlock/locks.db"
-    XDG_STATE_HOME='' HOME='' errs "without any home the error says what to do, namely to say --url" 69 "--url" list
+    XDG_STATE_HOME='' HOME='' errs "without any home the error says what to do, namely to say --url" 64 "--url" list
     XDG_STATE_HOME=$TMPDIR/file exits "a folder that cannot be made is unreachable" 69 run x true
     errs "--url goes before the command, and elsewhere than in the embedded database, install is named" 78 "install" \
         --url "sqlite:$TMPDIR/other.db" list

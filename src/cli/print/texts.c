@@ -269,6 +269,8 @@ int status_of(int result)
 
 int status_of_error(int result, const rowlock_error *error)
 {
+    if (result == ROWLOCK_ESERVER && error->retryable)
+        return EXIT_NOT_ACQUIRED;
     return result == ROWLOCK_EREADONLY && error->retryable ? EXIT_UNREACHABLE : status_of(result);
 }
 
