@@ -147,6 +147,9 @@ static int share_keeper(struct rlk_acquiring *a)
            (result = rlk_keeper_share(db, third_ms < 1000 ? 1000 : third_ms, a->until_us != 0,
                                       &a->options.keeper)) == ROWLOCK_ECONN &&
            rlk_now_us() < a->until_us) {
+        if (losses == 0)
+            rlk_log(ROWLOCK_LOG_WARNING, "%s: the keeper cannot connect; still waiting: %s",
+                    db->error.action, db->error.text);
         int64_t pause_us = rlk_pause_retry(&db->waiting, &losses);
         result =
             rlk_wait_until(&db->waiting, rlk_now_us() + pause_us) ? ROWLOCK_OK : ROWLOCK_CANCELLED;

@@ -116,6 +116,13 @@ static void test_at_once(void)
 
 /* ---- the keeper cannot be opened */
 
+static int told;
+
+static void count_warnings(void *unused, rowlock_log_level level, const char *line)
+{
+    told += strstr(line, "the keeper cannot connect; still waiting: the server's own") != NULL;
+}
+
 static void test_fails(void)
 {
     script_reset();
@@ -129,7 +136,10 @@ static void test_fails(void)
     script_next(OP_OPEN, FAILS(RLK_UNSENT));
     script_next(OP_OPEN, FAILS(RLK_UNSENT));
     script_always(OP_OPEN, ANSWER(.class = RLK_DONE));
+    rowlock_log_set(count_warnings, NULL, ROWLOCK_LOG_WARNING);
     tap_is_int(keep(a.lock, 60000), ROWLOCK_OK, "a wait goes on until the server is back");
+    rowlock_log_set(NULL, NULL, ROWLOCK_LOG_WARNING);
+    tap_is_int(told, 1, "and says once why");
 }
 
 static void test_cancelled(void)
