@@ -139,7 +139,8 @@ static int look_for_tables(rowlock_db *db, bool *absent)
     *absent = false;
     if (result != ROWLOCK_ESCHEMA || db->meta.found)
         return result;
-    result = rlk_ask(db, &ask);
+    /* A database without this step has no tables. */
+    result = db->texts.sql[RLK_STEP_INSTALLED] ? rlk_ask(db, &ask) : ROWLOCK_ESCHEMA;
     *absent = result == ROWLOCK_OK ? ask.rows == 0 : result == ROWLOCK_ESCHEMA;
     if (*absent || result != ROWLOCK_OK)
         return *absent ? rlk_end_call(db, ROWLOCK_OK) : result;
