@@ -31,14 +31,15 @@ rowlock_list_drivers(int (*each)(void *context, const char *driver, const char *
 /* ---------------------------------------------------------------- our tables */
 
 /* rowlock_install creates rowlock's tables and routines. If the tables are there, it changes
- * nothing. It is safe to repeat, and for many clients at once.
+ * nothing. If some of them were dropped, it refuses: an empty one in their place would grant a lock
+ * or a token twice (docs/OPERATIONS.md). It is safe to repeat, and for many clients at once.
  *
  * Returns
  *   ROWLOCK_OK         this library can use them
  *   ROWLOCK_EDENIED    let a DBA run what rowlock_install_script() writes
- *   ROWLOCK_ESCHEMA    tables that this library cannot use, routines that are missing or have
- *                      another body (rowlock_upgrade() makes them again), or objects with rowlock's
- *                      names that another role made
+ *   ROWLOCK_ESCHEMA    tables that this library cannot use, or that were dropped; routines that are
+ *                      missing or have another body (rowlock_upgrade() makes them again); or
+ *                      objects with rowlock's names that another role made
  */
 ROWLOCK_MUST_CHECK ROWLOCK_API int rowlock_install(rowlock_db *db);
 

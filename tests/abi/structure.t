@@ -22,7 +22,7 @@ limits='
     public_functions   75     86
     source          28000  33400
     cli              6500   7104
-    tests           50000  65790
+    tests           50000  65800
     architecture      450    450
     changelog          60     60
     makefile          500    500
