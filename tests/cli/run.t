@@ -41,7 +41,7 @@ environment() {
     same "ROWLOCK_EXPIRES_AT is the end of the lease in the table" "${lines[3]/./}" \
         "$(json '$d->{grants}[0]{expires_us}' "$shown")"
     same "ROWLOCK_URL stays" "${lines[4]}" "$ROWLOCK_URL"
-    same "the URL of --url goes before it, for the command too" "$(ROWLOCK_URL=sqlite:/none/x.db "$command" --url "$ROWLOCK_URL" \
+    same "the URL of --url goes before it, for the command too" "$(env ROWLOCK_URL=sqlite:/none/x.db "$command" --url "$ROWLOCK_URL" \
         run "an 'odd' name" -- sh -c '"$0" verify "$ROWLOCK_NAME"; echo $?' "$command" 2>&1)" 0
     same "and they are enough to verify the grant" "${lines[5]}" "verified"
     same "the table names the command" "$(json '$d->{grants}[0]{program}' "$shown")" "sh"
