@@ -18,7 +18,8 @@ enum exit_status {
     EXIT_INTERNAL = 70,
     /* Standard output, or a file, cannot be written. */
     EXIT_OUTPUT = 74,
-    /* Another client holds the lock or is ahead in the queue, or another transaction won. */
+    /* Another client holds the lock or is ahead in the queue, or other transactions won or kept it
+     * busy. */
     EXIT_NOT_ACQUIRED = 75,
     /* The grant is gone, or the job was ended because of its lease. */
     EXIT_LOST = 76,

@@ -70,7 +70,7 @@ enum {
     STEP(REMAKE, "remake", "", '-', "", RLK_TEMPLATE) /* a routine made again */                   \
     STEP(BLOCKERS, "blockers", "", '?', "t", RLK_READS | RLK_BARE) /* who has our tables locked */ \
     STEP(META, "meta", "", '?', "iiitiii", RLK_READS | RLK_BARE) /* the row of rowlock_meta */     \
-    STEP(INSTALLED, "installed", "", '?', "i", RLK_READS | RLK_BARE) /* or was once? */            \
+    STEP(INSTALLED, "installed", "", '?', "i", RLK_READS | RLK_BARE) /* its version alone */       \
     STEP(NEW_IDENTITY, "new_identity", "", '-', "", 0) /* after a restore beside the original */   \
     /* locks */                                                                                    \
     STEP(STILL_HELD, "still_held", "name slot token", '?', "mmmm", RLK_READS)                      \
