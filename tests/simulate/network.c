@@ -305,14 +305,18 @@ static const rowlock_value *parameter(const struct request *r, int index)
     violation("%s has no parameter %d", rlk_steps[r->query->step].name, index);
 }
 
-/* How many waiters are before a request that is fair and has no grant. Not each is looked at. */
-static int64_t count_ahead(const struct request *r)
+/* How many waiters are before a request that is fair and has no grant, and the newest token. Not each
+ * is looked at. */
+static int64_t count_ahead(const struct request *r, int64_t *token)
 {
     static unsigned looks;
     if (!r->query || r->query->step != RLK_STEP_ACQUIRE || looks++ % ORDER_LOOKS ||
         parameter(r, UNFAIR)->number)
         return 0;
     int64_t now_us = server_clock(r->session->server), ticket = parameter(r, TICKET)->number;
+    *token = ask_number(r->session->lite->db,
+                        sqlite3_mprintf("SELECT max(token) FROM rowlock_tokens WHERE name = %Q",
+                                        parameter(r, NAME)->text));
     return ask_number(
         r->session->lite->db,
         sqlite3_mprintf("SELECT count(*) FROM rowlock_waiters w WHERE name = %Q AND expires > %lld "
@@ -323,15 +327,16 @@ static int64_t count_ahead(const struct request *r)
                         parameter(r, REQUEST)->number, parameter(r, OWNER)->text, now_us));
 }
 
-static void check_order(const struct request *r, int64_t ahead)
+/* The request's row is a new grant if its token is: a clock that was set back leaves rows of the
+ * future. */
+static void check_order(const struct request *r, int64_t ahead, int64_t token)
 {
     if (ahead > 0 &&
         ask_number(r->session->lite->db,
                    sqlite3_mprintf("SELECT count(*) FROM rowlock_locks WHERE name = %Q AND owner = "
-                                   "%Q AND request = %lld AND acquired > %lld",
+                                   "%Q AND request = %lld AND token > %lld",
                                    parameter(r, NAME)->text, parameter(r, OWNER)->text,
-                                   parameter(r, REQUEST)->number,
-                                   server_clock(r->session->server))) > 0)
+                                   parameter(r, REQUEST)->number, token)) > 0)
         violation("'%s' is granted, and %" PRId64 " waiters are before that request",
                   parameter(r, NAME)->text, ahead);
 }
@@ -402,14 +407,14 @@ static enum rlk_class carry_out(const struct request *r, struct rlk_call *call)
     at_session = s;
     pages_left = network_state[s->server].full_until > sim_now() ? (int)sim_random(4) : -1;
     call->deadline_us = INT64_MAX;
-    int64_t ahead = count_ahead(r);
+    int64_t token = 0, ahead = count_ahead(r, &token);
     if (r->frame)
         class = rlk_driver_sqlite.frame(s->lite, call, r->frame);
     else
         class = carry_out_step(r, call);
     call->deadline_us = deadline_us;
     pages_left = -1;
-    check_order(r, ahead);
+    check_order(r, ahead, token);
     if (class == RLK_DONE && removes(r) && r->query->step == RLK_STEP_RELEASE &&
         r->query->changed && texts.order[RLK_STEP_RELEASE].count > HELD_TOKEN)
         judge_removes(parameter(r, NAME)->text, parameter(r, HELD_TOKEN)->number);
