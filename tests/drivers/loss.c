@@ -317,9 +317,6 @@ void loss_check_rest(struct loss *l)
 void loss_clean(struct loss *l)
 {
     static const char *const tables[] = {"locks", "waiters"};
-    int64_t end_ms = clock_ms() + OPENING_MS;
-    while (rowlock_install(l->others) != ROWLOCK_OK && clock_ms() < end_ms)
-        ;
     for (size_t t = 0; t < COUNT(tables); t++)
         loss_run(l, "DELETE FROM %s%s WHERE name = '%s'", l->prefix, tables[t], l->name);
     size_t used = strlen(l->dropped);
