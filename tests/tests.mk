@@ -178,7 +178,9 @@ SERVERS = $(SERVED:%=tests/lib/with-%.sh)
 chosen = $(if $(TESTS),$(foreach t,$(1),$(if $(findstring $(TESTS),$(t)),$(t))),$(1))
 # Tests in cluster/ need several servers. check-more starts these.
 CLUSTER_TESTS := $(filter $(BUILD)/tests/cluster/% tests/cluster/%,$(TEST_PROGRAMS) $(TEST_SCRIPTS))
-ALL_TESTS := $(filter-out $(CLUSTER_TESTS),$(TEST_PROGRAMS) $(TEST_SCRIPTS))
+# What concerns other programs than ours is for check-more too, or for who names it with TESTS.
+MORE_TESTS := $(if $(TESTS),,tests/python/sharing_% tests/python/wheel.t)
+ALL_TESTS := $(filter-out $(CLUSTER_TESTS) $(MORE_TESTS),$(TEST_PROGRAMS) $(TEST_SCRIPTS))
 # $(call tests_in,FOLDERS), $(call tests_of,DATABASE): without those with another database in their name.
 tests_in = $(foreach d,$(1),$(filter $(BUILD)/tests/$(d)/% tests/$(d)/%,$(ALL_TESTS)))
 tests_of = $(call without,$(filter-out $(1),$(DATABASES)),$(call tests_in,contract interleave $(SUBJECTS) cli upgrade python))

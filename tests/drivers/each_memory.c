@@ -5,7 +5,7 @@
 #include "fail_alloc.h"
 #include "each.h"
 
-enum { FAR_TOO_OFTEN = 1000, FIRST = 6, EVERY = 7 };
+enum { FAR_TOO_OFTEN = 1000, FIRST = 6, EVERY = 13 };
 
 /* MySQL's driver asks for three pieces for each prepared statement. ROWLOCK_TEST_LONG=1: each of
  * them fails. */

@@ -11,7 +11,7 @@
 #include "each.h"
 #include "loss.h"
 
-enum { WORKERS_MAX = 50, REQUESTS_MAX = 60, JOBS_MAX = 4000 };
+enum { WORKERS = 30, REQUESTS_MAX = 60, JOBS_MAX = 4000 };
 /* What a slow machine gets. */
 enum { TRIES = 6, LEAST = 8, FEWER = 2, MOMENT_MS = 10, STALL_MS = 50 };
 
@@ -45,7 +45,6 @@ static struct {
     struct job jobs[JOBS_MAX];
     int count;
     int end; /* of the jobs that are to be done now */
-    int workers;
     /* crowd: how many workers go on */
     atomic_int next, cases, crowd;
     atomic_llong stalled_ms;
@@ -92,7 +91,8 @@ static bool has_counted(const struct loss *l)
 
 static bool lose(struct loss *l, const struct job *job)
 {
-    l->patience = 1;
+    /* Many requests keep the server busy for longer. */
+    l->patience = job->operation->is & MANY ? 3 : 1;
     for (int tries = 1;; tries++, l->patience *= 2) {
         int explained = l->explained, may_follow = l->may_follow;
         int64_t begin_ms = clock_ms();
@@ -189,7 +189,7 @@ static void count_requests(const struct operation *operations)
 }
 
 /* On a new connection the last request is the operation's own, else it is the first. Of the others one is
- * lost, another one in each way and mode. ROWLOCK_TEST_LONG=1: each request is lost. */
+ * lost where nothing reconnects, another one in each way. ROWLOCK_TEST_LONG=1: each request is lost. */
 static void add_losses(const struct job *counted)
 {
     static int others;
@@ -200,7 +200,8 @@ static void add_losses(const struct job *counted)
         int other = last > 1 ? 1 + (own + others++ % (last - 1)) % last : own;
         for (int nth = 1; nth <= last; nth++)
             if (is_wanted(o, (enum loss_way)way, counted->mode) &&
-                (nth == own || (nth == other && !(o->is & ALIKE)) || getenv("ROWLOCK_TEST_LONG")))
+                (nth == own || getenv("ROWLOCK_TEST_LONG") ||
+                 (nth == other && !(o->is & ALIKE) && counted->mode == NOT_RECONNECTING)))
                 add_job((struct job){o, (enum loss_way)way, counted->mode, nth, 0});
     }
 }
@@ -231,12 +232,12 @@ static int work(void *argument)
 /* All jobs that are not done yet. */
 static void do_jobs(struct loss *workers, int from)
 {
-    struct helper *helpers[WORKERS_MAX];
+    struct helper *helpers[WORKERS];
     all.next = from;
     all.end = all.count;
-    for (int i = 0; i < all.workers; i++)
+    for (int i = 0; i < WORKERS; i++)
         helpers[i] = helper_start(work, &workers[i]);
-    for (int i = 0; i < all.workers; i++)
+    for (int i = 0; i < WORKERS; i++)
         helper_join(helpers[i]);
 }
 
@@ -266,20 +267,20 @@ static int run(const struct raw *raw, const char *url)
 {
     all.raw = raw;
     /* A server takes some hundred connections, each worker up to four. */
-    all.crowd = all.workers = strcmp(raw->name, "mysql") == 0 ? WORKERS_MAX : 30;
-    static struct loss workers[WORKERS_MAX];
+    all.crowd = WORKERS;
+    static struct loss workers[WORKERS];
     int64_t began_ms = clock_ms();
-    for (int i = 0; i < all.workers; i++)
+    for (int i = 0; i < WORKERS; i++)
         if (!loss_set_up(&workers[i], raw, url, i))
             return tap_skip_all("the server's URL has no host and port");
-    tap_note("%d workers in %lld ms", all.workers, (long long)(clock_ms() - began_ms));
+    tap_note("%d workers in %lld ms", WORKERS, (long long)(clock_ms() - began_ms));
     struct helper *watch = helper_start(watch_machine, NULL);
     rowlock_log_set(note_line, NULL, ROWLOCK_LOG_WARNING);
     lose_all(workers);
     all.over = true;
     helper_join(watch);
     int explained = 0;
-    for (int i = 0; i < all.workers; i++) {
+    for (int i = 0; i < WORKERS; i++) {
         explained += workers[i].explained;
         snprintf(workers[i].text, sizeof workers[i].text, "tables %s", workers[i].prefix);
         loss_check_rest(&workers[i]);

@@ -2,8 +2,8 @@
 # Every order of the steps of two or three sessions on PostgreSQL, by its own isolationtester: see sessions.pl. And an
 # order within one statement.
 #
-#   ROWLOCK_TEST_ORDERS=all   each order, of three sessions up to 7 steps together; else each 8th of two sessions, and
-#                             each 64th of three with up to 6 steps
+#   ROWLOCK_TEST_ORDERS=all   each order, of three sessions up to 7 steps together; else each 16th of two sessions, and
+#                             each 128th of three with up to 6 steps
 . "$(dirname "$0")/../cli/cli.sh"
 
 [ -n "${ROWLOCK_TEST_POSTGRES_URL:-}" ] || skip_all "ROWLOCK_TEST_POSTGRES_URL names no server"
@@ -62,7 +62,7 @@ orders() {
     return $wrong
 }
 
-steps=6 parts=(8 64) each=("each 8th" "each 64th")
+steps=6 parts=(16 128) each=("each 16th" "each 128th")
 [ "${ROWLOCK_TEST_ORDERS:-}" != all ] || { steps=7 parts=(1 1) each=(each each); }
 for isolation in "read committed" "repeatable read" serializable; do
     ok "two sessions, ${each[0]} order, $isolation" orders 2 8 "${parts[0]}" "$isolation"

@@ -4,7 +4,7 @@
 . "$(dirname "$0")/../lib/tap.sh"
 
 program=${ROWLOCK_TEST_BUILD:-build}/tests/simulate/simulate
-grants=${ROWLOCK_TEST_GRANTS:-$([ -n "${ROWLOCK_TEST_LONG:-}" ] && echo 200000 || echo 2000)}
+grants=${ROWLOCK_TEST_GRANTS:-$([ -n "${ROWLOCK_TEST_LONG:-}" ] && echo 200000 || echo 1000)}
 [ -x "$program" ] || skip_all "no SQLite"
 
 sum() { grep -o 'sum [0-9a-f]*' <<<"$1"; }
