@@ -33,16 +33,16 @@ static bool done(const struct raw *raw, void *session, const char *sql, long lon
     snprintf(why, WHY, "no number came");
     if (raw->ask(session, sql, text, sizeof text))
         *number = strtoll(text, &end, 10);
+    else
+        (void)raw->run(session, sql, why, WHY); /* which tells why, if it fails again */
     return end > text;
 }
 
 static void done_or_die(const struct raw *raw, void *session, const char *sql, long long *number)
 {
     char why[WHY];
-    if (done(raw, session, sql, number, why))
-        return;
-    fprintf(stderr, "# %.300s\n", sql);
-    raw_failed("statement failed", why);
+    if (!done(raw, session, sql, number, why))
+        raw_failed(why, sql);
 }
 
 /* ---- statements in their own session */
