@@ -23,7 +23,8 @@ if [ ! -e "$root/etc/os-release" ]; then
     mv "$root.new" "$root"
 fi
 work=$(mktemp -d "$root.XXXXXX")
-trap 'umount -R "$work" 2>/dev/null; rm -rf --one-file-system "$work"' EXIT
+# A process of the command may still be there.
+trap 'umount -R -l "$work" 2>/dev/null || true; rm -rf --one-file-system "$work"' EXIT
 cp -a "$root/." "$work"
 mount --bind "$work" "$work"
 cp /etc/resolv.conf "$work/etc/"
