@@ -308,7 +308,7 @@ uninstall: $(MAN_MADE)
 
 # TESTS=word builds and runs only the tests with that word in their name. TEST_JOBS=1 runs one at a
 # time. Tests that share a server always run one at a time.
-TEST_JOBS ?= 8
+TEST_JOBS ?= 9
 PROVE ?= prove
 # The programs of tests, benchmarks and fuzz targets, the lists of tests, and how they are run.
 include tests/tests.mk
