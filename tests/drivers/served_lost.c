@@ -11,6 +11,7 @@
 #include "each.h"
 #include "loss.h"
 
+/* A server takes some hundred connections, each worker up to four. */
 enum { WORKERS = 30, REQUESTS_MAX = 60, JOBS_MAX = 4000 };
 /* What a slow machine gets. */
 enum { TRIES = 6, LEAST = 8, FEWER = 2, MOMENT_MS = 10, STALL_MS = 50 };
@@ -266,7 +267,6 @@ static void lose_all(struct loss *workers)
 static int run(const struct raw *raw, const char *url)
 {
     all.raw = raw;
-    /* A server takes some hundred connections, each worker up to four. */
     all.crowd = WORKERS;
     static struct loss workers[WORKERS];
     int64_t began_ms = clock_ms();
