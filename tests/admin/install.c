@@ -158,12 +158,12 @@ static void foreign_tables(const struct contract *c)
 /* Made anew without its rows, it would grant the same lock or token twice. */
 static void dropped_table(const struct contract *c)
 {
-    static const char *const tables[] = {"locks", "tokens", "waiters"};
-    for (int t = 0; t < COUNT(tables); t++) {
-        OWNED(text) char *url = fresh_tables(c, "gone_");
+    static const char *gone[][2] = {{"g1_", "locks"}, {"g2_", "tokens"}, {"g3_", "waiters"}};
+    for (int i = 0; i < COUNT(gone); i++) { /* A pool knows its tables: each has a prefix. */
+        OWNED(text) char *url = fresh_tables(c, gone[i][0]);
         tap_is_int(acquires_there(url), ROWLOCK_OK, "a lock is granted");
-        exec_on(c, "DROP TABLE gone_%s", tables[t]);
-        tap_is_int(installs(url), ROWLOCK_ESCHEMA, "without %s, install refuses", tables[t]);
+        exec_on(c, "DROP TABLE %s%s", gone[i][0], gone[i][1]);
+        tap_is_int(installs(url), ROWLOCK_ESCHEMA, "without %s, install refuses", gone[i][1]);
         tap_is_int(upgrades(url), ROWLOCK_ESCHEMA, "and upgrade");
         tap_is_int(acquires_there(url), ROWLOCK_ESCHEMA, "and nothing is granted");
     }
