@@ -351,7 +351,7 @@ check-more:
 	-@tools/install-deps.sh more
 	+@tests/more/run.sh
 ## simulate: clients and servers with faults in one thread; WORLD=one SEED=1 GRANTS=100000
-## check-often: make check, RUNS times (20); BUSY=8 beside busy processes, CPUS=0 on one processor
+## check-often: make check, RUNS times (20); BUSY=8 beside busy processes
 check-often: ; @tests/more/often.sh
 ## check-reproducible: make dist and make install give the same bytes in any folder
 ## check-deb: make deb, lintian, and the packages unpacked into a folder

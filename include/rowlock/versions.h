@@ -405,6 +405,7 @@ typedef struct rowlock_retry_report {
  *                      has closed the connection. Also as in rowlock.h.
  *   ROWLOCK_EUNCERTAIN the answer to the commit was lost. If the first row that was updated or
  *                      removed proves that nothing was committed, the attempt is repeated instead.
+ *                      With Galera and Group Replication no row proves that.
  * Round trips  2 for each attempt, and those of attempt()
  * Blocks       deadline_ms at most, and as long as the last attempt takes. Its begin, commit and
  *              rollback take as long as other calls (rowlock.h): with a lost connection, as long as

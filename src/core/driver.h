@@ -317,6 +317,9 @@ struct rlk_query {
     /* NULL: core does not need the rows. The driver reads them all the same. */
     rlk_cells_fn *each;
     void *context;
+    /* Set to false where a row lock does not wait for all transactions, since another server may
+     * commit one that this one does not know yet. NULL: it is not asked. */
+    bool *waits_for_all;
     /* out */
     /* Rows inserted, updated or deleted. 0 for other statements. */
     int64_t changed;

@@ -6,16 +6,16 @@
 #include <unistd.h>
 
 /* Reads the witness under a row lock. The lock waits for the end of the transaction whose commit
- * got no answer. Only the old version is a proof: a new one may be another client's. An adopted
- * connection has no second one to ask on. */
+ * got no answer, unless that may still come from another server. Only the old version is a proof: a
+ * new one may be another client's. An adopted connection has no second one to ask on. */
 static bool proves_undone(rowlock_db *db, struct rlk_witness *w)
 {
-    struct rlk_page now = {0};
-    bool undone = false;
+    bool undone = false, waits_for_all = true;
+    struct rlk_page now = {.waits_for_all = &waits_for_all};
     rowlock_error error = db->error;
     if (w->t && !db->adopted && rlk_frame(db, RLK_BEGIN) == ROWLOCK_OK) {
         undone = rlk_read_row(w->t, w->row.cells, RLK_LOCK_TO_CHANGE, &now) == ROWLOCK_OK &&
-                 now.versions[0] == w->row.versions[0];
+                 waits_for_all && now.versions[0] == w->row.versions[0];
         rlk_frame(db, RLK_ROLLBACK);
     }
     rlk_page_clear(&now);

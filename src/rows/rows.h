@@ -97,6 +97,8 @@ struct rlk_page {
     size_t rows, room, width;
     /* More rows than these are a wrong answer. 0: any number. */
     size_t most;
+    /* As in rlk_query. */
+    bool *waits_for_all;
     struct rlk_buffer texts;
     /* A result: why a row could not be added. */
     int failed;

@@ -36,8 +36,9 @@ static int ask_for_row(rowlock_table *t, const rowlock_value *key, enum rlk_row_
                        struct rlk_page *page)
 {
     struct rlk_shape shape = {.step = RLK_STEP_ROW_READ, .lock = lock};
-    struct rlk_asking asking = {.query = {.each = rlk_page_add, .context = page},
-                                .restart = rlk_page_restart};
+    struct rlk_asking asking = {
+        .query = {.each = rlk_page_add, .context = page, .waits_for_all = page->waits_for_all},
+        .restart = rlk_page_restart};
     if (!rlk_begin_asking(t, &shape, &asking))
         return t->db->error.code;
     for (size_t i = 0; i < asking.query.count; i++) {

@@ -20,6 +20,12 @@ static void make_list(void)
     snprintf(list, sizeof list, "mysql://root@%s,%s%s", host[0], host[1], path);
 }
 
+static void node_ctl(const char *what)
+{
+    if (system(textf("tests/more/node-ctl.sh %s", what)) != 0)
+        raw_failed("a node does not obey", what);
+}
+
 /* Node 1 has a row for this question. */
 static void until(const char *sql)
 {
@@ -131,7 +137,8 @@ static void not_ready_in_a_transaction(void)
 {
     db_exec(&raw_mysql, node[1],
             "CREATE TABLE prices (id INT PRIMARY KEY, version BIGINT NOT NULL, price INT)");
-    db_exec(&raw_mysql, node[1], "INSERT INTO prices VALUES (1, 1, 1), (2, 1, 2), (3, 1, 3)");
+    db_exec(&raw_mysql, node[1],
+            "INSERT INTO prices VALUES (1, 1, 1), (2, 1, 2), (3, 1, 3), (4, 1, 4)");
     sleep_ms(1000);
     OWNED(db) rowlock_db *db = must_open(node[0]);
     OWNED(table) rowlock_table *prices = must_prices(db, "price");
@@ -143,6 +150,37 @@ static void not_ready_in_a_transaction(void)
     sleep_ms(1000);
     tap_is_int(price_on_2(3), 103, "what was written is committed");
     tap_is_int(price_on_2(1), 1, "and nothing of that transaction");
+}
+
+static void suspect_after(int seconds)
+{
+    for (int i = 0; i < 3; i++)
+        db_exec(&raw_mysql, node[i],
+                textf("SET GLOBAL wsrep_provider_options = "
+                      "'evs.inactive_timeout=PT%dS;evs.suspect_timeout=PT%dS'",
+                      2 * seconds, seconds));
+}
+
+static int write_and_freeze(void *context, const rowlock_attempt *attempt)
+{
+    const int result = attempt->number == 1 ? write_price(context, 4) : ROWLOCK_GONE;
+    node_ctl(attempt->number == 1 ? "freeze 1" : "thaw 1");
+    return result;
+}
+
+/* The commit is on its way to node 1, which stands still, and node 2 has the old row. It proves
+ * nothing: no row lock of node 2 waits for that commit. */
+static void frozen_at_commit(void)
+{
+    OWNED(db)
+    rowlock_db *db = must_open_with(list, OPTIONS(db, .statement_timeout_ms = slow_ms(1000)));
+    OWNED(table) rowlock_table *prices = must_prices(db, "price");
+    suspect_after(60);
+    tap_is_int(rowlock_retry(db, write_and_freeze, prices, NULL, NULL), ROWLOCK_EUNCERTAIN,
+               "node 1 stands still at the commit");
+    node_ctl("thaw 1");
+    until("SELECT 1 FROM prices WHERE id = 4 AND price = 104"); /* the commit that got no answer */
+    suspect_after(2);
 }
 
 /* As after a restart of its server, which is not read-only and may not join by itself. */
@@ -159,35 +197,20 @@ static void not_online(void)
           "WHERE member_id = @@server_uuid AND member_state = 'ONLINE'");
 }
 
-static pid_t pid_of_node_3(void)
-{
-    const char *dirs = getenv("ROWLOCK_TEST_NODE_DIRS");
-    char dir[200];
-    int pid = 0;
-    FILE *file = NULL;
-    if (dirs && sscanf(dirs, "%*s %*s %199s", dir) == 1)
-        file = fopen(textf("%s/pid", dir), "r");
-    if (!file || fscanf(file, "%d", &pid) != 1 || pid <= 1)
-        raw_failed("no pid of node 3", dirs ? dirs : "");
-    fclose(file);
-    return pid;
-}
-
 /* Node 2 leaves and is a group by itself. Of the two that stay, node 3 stops answering. */
 static void without_majority(void)
 {
-    const pid_t frozen = pid_of_node_3();
     rowlock_db *db = must_open_with(list, OPTIONS(db, .statement_timeout_ms = slow_ms(2000)));
     db_exec(&raw_mysql, node[1], "STOP GROUP_REPLICATION");
     db_exec(&raw_mysql, node[1], "SET GLOBAL group_replication_bootstrap_group = ON");
     db_exec(&raw_mysql, node[1], "START GROUP_REPLICATION");
-    kill(frozen, SIGSTOP);
+    node_ctl("freeze 3");
     until("SELECT 1 FROM performance_schema.replication_group_members "
           "WHERE member_state = 'UNREACHABLE'");
     passed_over("without majority");
     goes_over(db, "had a majority");
     is_bad("without majority");
-    kill(frozen, SIGCONT);
+    node_ctl("thaw 3");
 }
 
 int main(void)
@@ -200,6 +223,7 @@ int main(void)
     if (is_galera()) {
         not_ready();
         not_ready_in_a_transaction();
+        frozen_at_commit();
     } else {
         not_online();
         without_majority();

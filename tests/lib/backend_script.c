@@ -986,6 +986,8 @@ static enum rlk_class script_backend_query(void *conn, struct rlk_call *call,
     state.gone = answer.missing && (op == OP_RENEW || op == OP_RELEASE);
     leave();
     query->changed = answer.changed;
+    if (query->waits_for_all)
+        *query->waits_for_all = !answer.elsewhere;
     if (answer.give)
         answer.give(query);
     else if (answer.class == RLK_DONE && answer.cells)

@@ -69,6 +69,8 @@ struct script_answer {
     bool missing;
     /* guard: the shared or counted grant does not exist */
     bool fallen;
+    /* a locking read: another server may commit what this one does not know yet */
+    bool elsewhere;
     /* renew_all: the lease of this name is not renewed; with missing: none is */
     const char *but;
     /* of a violation */

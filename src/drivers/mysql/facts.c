@@ -247,6 +247,7 @@ enum rlk_class my_look_for_writers(struct conn *c, struct rlk_call *call)
     if (c->knows_writers)
         return RLK_DONE;
     enum rlk_class class = show(c, call, SHOW("VARIABLES"), &r);
+    c->certifies = is_on(r.galera) || r.group[0];
     c->several_write = is_on(r.galera) || strcmp(r.single_primary, "OFF") == 0;
     c->knows_writers = class == RLK_DONE && !r.single_primary[0];
     return class;
