@@ -320,7 +320,7 @@ define run
 +@$(MAKE) --no-print-directory run-$@ $(2)
 endef
 
-.PHONY: check run-check check-quick check-sqlite check-postgres check-mysql test-programs check-abi check-more check-often
+.PHONY: check run-check check-quick check-sqlite check-postgres check-mysql test-programs check-abi check-more
 .PHONY: check-reproducible check-deb check-abidiff check-asan check-tsan check-valgrind run-check-valgrind
 ## check: every test, on a private PostgreSQL and MariaDB; installs what is missing
 check:
@@ -351,8 +351,6 @@ check-more:
 	-@tools/install-deps.sh more
 	+@tests/more/run.sh
 ## simulate: clients and servers with faults in one thread; WORLD=one SEED=1 GRANTS=100000
-## check-often: make check, RUNS times (20); BUSY=8 beside busy processes
-check-often: ; @tests/more/often.sh
 ## check-reproducible: make dist and make install give the same bytes in any folder
 ## check-deb: make deb, lintian, and the packages unpacked into a folder
 ## check-abidiff: can programs that were linked with the last release use this library?

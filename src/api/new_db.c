@@ -28,7 +28,7 @@ int rlk_db_new(rowlock_db **out, const rowlock_db_options *theirs, rowlock_db_op
     *out = db;
     db->tag = RLK_DB_TAG;
     db->pid = getpid();
-    db->waiting.wake[0] = db->waiting.wake[1] = -1;
+    db->waiting.wake[0] = db->waiting.wake[1] = db->waiting.turn.alarm = -1;
     pthread_mutex_init(&db->starting, NULL);
     rlk_action(db, "open", NULL);
 

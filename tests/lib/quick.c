@@ -12,7 +12,7 @@ static void give_up(const char *what, const rowlock_error *err)
     printf("Bail out! %s: %s %s: %s\n", what, rowlock_result_name(err->code), err->action,
            err->text);
     fflush(stdout);
-    exit(1);
+    _Exit(1); /* other threads still use what exit() would end */
 }
 
 /* These options, but connecting outlasts a machine that stands still for seconds. */

@@ -96,12 +96,13 @@ struct conn {
     bool dead;
 };
 
+/* -1: the library has closed it. Oracle's keeps the number, which may be another file's by now. */
 static inline int my_socket_of(MYSQL *mysql)
 {
 #ifdef MARIADB_PACKAGE_VERSION_ID
     return mysql_get_socket(mysql);
 #else
-    return mysql->net.fd;
+    return mysql->net.vio ? mysql->net.fd : -1;
 #endif
 }
 
