@@ -367,6 +367,7 @@ for server in $servers; do
     [[ ! $server =~ $words ]] || $server
 done
 
+[ ${#table[@]} -gt 0 ] || { echo "no such word: $words" >&2; exit 64; }
 printf '\n%-22s %-44s %s\n' server version result
 printf '%s\n' "${table[@]}"
 printf '\n%d passed, %d failed, %d not tested\n' $((${#table[@]} - failed - missing)) $failed $missing
