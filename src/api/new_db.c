@@ -28,15 +28,13 @@ int rlk_db_new(rowlock_db **out, const rowlock_db_options *theirs, rowlock_db_op
     *out = db;
     db->tag = RLK_DB_TAG;
     db->pid = getpid();
-    db->waiting.wake[0] = db->waiting.wake[1] = db->waiting.turn.alarm = -1;
+    rlk_turn_open(&db->waiting);
     pthread_mutex_init(&db->starting, NULL);
     rlk_action(db, "open", NULL);
 
     int result = rlk_take_db_options(&db->error, options, theirs);
     if (result != ROWLOCK_OK)
         return result;
-    if (options->pool)
-        rlk_turn_open(&db->waiting);
     if (rlk_random_seed(&db->seed) != 0 || (!options->pool && rlk_waiting_open(&db->waiting) != 0))
         return rlk_fail(db, ROWLOCK_ENOMEM, "no random numbers, or no file descriptors left");
     db->waiting.jitter = db->seed;

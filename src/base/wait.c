@@ -31,7 +31,6 @@ int64_t rlk_wait_end(int64_t wait_ms)
 
 int rlk_waiting_open(struct rlk_waiting *w)
 {
-    w->turn.alarm = -1;
     if (pipe2(w->wake, O_CLOEXEC | O_NONBLOCK) == 0)
         return 0;
     w->wake[0] = w->wake[1] = -1;

@@ -420,7 +420,6 @@ int rlk_waiting_open(struct rlk_waiting *w)
     last = (last + 1) % ALARMS;
     alarms[last].rings = false;
     w->wake[0] = w->wake[1] = last;
-    w->turn.alarm = -1;
     return 0;
 }
 
