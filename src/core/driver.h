@@ -318,7 +318,7 @@ struct rlk_query {
     rlk_cells_fn *each;
     void *context;
     /* Set to false where a row lock does not wait for all transactions, since another server may
-     * commit one that this one does not know yet. NULL: it is not asked. */
+     * commit one that this one does not know yet. Rows may be missing then. NULL: not asked. */
     bool *waits_for_all;
     /* out */
     /* Rows inserted, updated or deleted. 0 for other statements. */

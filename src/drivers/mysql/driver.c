@@ -150,6 +150,8 @@ static enum rlk_class query(void *conn, struct rlk_call *call, struct rlk_query 
         if (q->waits_for_all) {
             class = my_look_for_writers(c, call);
             *q->waits_for_all = !c->certifies;
+            if (c->certifies)
+                return class;
         }
         return class == RLK_DONE ? my_run(c, call, q) : class;
     }
