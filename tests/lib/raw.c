@@ -27,14 +27,13 @@ enum { WHY = 500 };
 static bool done(const struct raw *raw, void *session, const char *sql, long long *number,
                  char *why)
 {
-    char text[100], *end = text;
+    char text[100] = "", *end = text;
     if (!number)
         return raw->run(session, sql, why, WHY);
-    snprintf(why, WHY, "no number came");
     if (raw->ask(session, sql, text, sizeof text))
         *number = strtoll(text, &end, 10);
-    else
-        (void)raw->run(session, sql, why, WHY); /* which tells why, if it fails again */
+    if (end == text && raw->run(session, sql, why, WHY)) /* which tells why, if it fails again */
+        snprintf(why, WHY, "no number came: %s", text);
     return end > text;
 }
 

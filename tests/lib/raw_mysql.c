@@ -111,15 +111,14 @@ static bool run(void *session, const char *sql, char *why, size_t cap)
 
 static bool ask(void *session, const char *sql, char *out, size_t cap)
 {
-    if (mysql_query(session, sql) != 0)
-        return false;
-    MYSQL_RES *rows = mysql_store_result(session);
+    MYSQL_RES *rows = mysql_query(session, sql) == 0 ? mysql_store_result(session) : NULL;
+    if (!rows)
+        snprintf(out, cap, "%s", mysql_error(session)); /* the caller's message may have it */
     MYSQL_ROW row = rows ? mysql_fetch_row(rows) : NULL;
     bool good = row && row[0];
     if (good)
         snprintf(out, cap, "%s", row[0]);
-    if (rows)
-        mysql_free_result(rows);
+    mysql_free_result(rows);
     return good;
 }
 
