@@ -56,4 +56,6 @@ async def run(url, count):
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
     asyncio.run(run(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 100))

@@ -21,7 +21,7 @@
  *         work(rowlock_lock_token(lock));
  *         result = rowlock_release(lock);
  *         if (result > 0)
- *             complain("the lease was over before the work was done: check what was written");
+ *             complain("another client may have had the lock: check what was written");
  *     } else if (result > 0) {
  *         complain("another client holds the lock: try again later");
  *     }
@@ -54,6 +54,8 @@
  *                rowlock_progress(). Keepers and pools start threads, and rowlock_acquire_start()
  *                if there is no pool.
  *   Side effects The library installs no signal handler, prints nothing and never exits.
+ *   Descriptors  Keep 0, 1 and 2 open; /dev/null is enough. Else a connection may get such a
+ *                number, and what the program prints goes to the server.
  *   Blocking     A statement ends within statement_timeout_ms. It is sent again for so long after a
  *                lost race, and for reconnect_ms after a lost connection, which may come in turn.
  *                rowlock_acquire() waits for wait_ms, and may then give a ticket back with another

@@ -143,7 +143,8 @@ typedef struct rowlock_row {
  *     - SQLite: another transaction writes the file, or has written it after your transaction first
  *       read. The lock is that of the whole file.
  *   ROWLOCK_ESERVER    a row policy lets you read the row, but not lock it
- *   ROWLOCK_EINVAL     a column cannot take its part of the key, or that part is NULL
+ *   ROWLOCK_EINVAL     a column cannot take its part of the key, or that part is NULL. Or *out has
+ *                      no size
  * Differs      Several nodes that all take writes (Galera, Group Replication): the lock holds on
  *              one node only. Use rowlock_touch().
  * Round trips  1

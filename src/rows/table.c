@@ -98,8 +98,9 @@ int rowlock_read(rowlock_table *t, const rowlock_value *key, int lock, rowlock_r
     int result = rlk_enter_table(t, "read a row of");
     if (result != ROWLOCK_OK)
         return result;
-    if (!key || !out)
-        return rlk_fail(t->db, ROWLOCK_EINVAL, "key and out must not be NULL");
+    if (!key || !out || out->size == 0)
+        return rlk_fail(t->db, ROWLOCK_EINVAL,
+                        "key and out must not be NULL; initialize out with ROWLOCK_ROW_INIT");
     result = lock ? rlk_lock_to_read(t) : ROWLOCK_OK;
     if (result == ROWLOCK_OK)
         result = rlk_read_row(t, key, lock ? RLK_LOCK_TO_CHANGE : RLK_LOCK_NONE, &t->page);

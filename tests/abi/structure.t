@@ -20,7 +20,7 @@ limits='
     routine            60     60
     wide                0      0
     public_functions   75     86
-    source          28000  33400
+    source          28000  33300
     cli              6500   7105
     tests           50000  65800
     architecture      450    450

@@ -50,6 +50,8 @@ static void test_not_a_database(void)
         fprintf(file, "Dear database,\n");
     fclose(file);
     cannot_open("letter.txt", ROWLOCK_EINVAL, "not a database", "a file that is none");
+    tap_is_int(link(path_of(url), textf("%s/second", folder)), 0, "it gets a second name");
+    cannot_open("letter.txt", ROWLOCK_EINVAL, "another name", "a file with a hard link");
 }
 
 /* Opens the file and tries a lock: the result, and its words on standard error. A failure has some. */

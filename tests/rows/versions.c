@@ -99,6 +99,7 @@ static void misuse(const struct site *s, rowlock_table *t)
     is_result(s->db, rowlock_touch(t, NULL, 0, NULL), ROWLOCK_OK, "none, as many as were said");
     is_result(s->db, rowlock_read(t, NULL, 0, &row), ROWLOCK_EINVAL, "a read without a key");
     is_result(s->db, rowlock_read(t, &key, 0, NULL), ROWLOCK_EINVAL, "a read to nowhere");
+    is_result(s->db, rowlock_read(t, &key, 0, &(rowlock_row){0}), ROWLOCK_EINVAL, "without a size");
     is_result(s->db, rowlock_read(t, &null, 0, &row), ROWLOCK_EINVAL, "a read of NULL");
     tap_is_int(rowlock_touch(NULL, &change, 1, NULL), ROWLOCK_EMISUSE, "no table");
     for (int kind = ROWLOCK_DECIMAL; kind <= ROWLOCK_TIME; kind++) {

@@ -5,6 +5,7 @@ import contextlib
 import decimal
 import functools
 import os
+import subprocess
 import unittest
 from unittest import mock
 
@@ -57,6 +58,9 @@ class Once(Case):
         self.assertRaises(rowlock.Invalid, claim.abandon, -1)
         self.assertRaises(rowlock.Invalid, claim.abandon, 0, 7)
         claim.abandon(pause=600, why="no paper")
+        command = [f"{os.environ['ROWLOCK_TEST_BUILD']}/rowlock", "--url", URL, "once", "show"]
+        shown = subprocess.run([*command, self.name], stdout=subprocess.PIPE, text=True, check=True)
+        self.assertIn("note         no paper", shown.stdout)
         second = self.other().once(self.name)
         self.assertRaisesRegex(rowlock.Busy, "pause is not over", second.claim)
         claim.close()

@@ -30,6 +30,8 @@ struct key {
     const char *state;
     /* What became of the run. NULL: nothing is known. */
     json_t *run;
+    /* What a program has left with its key. NULL: nothing. */
+    const char *note;
     rowlock_once_record record;
 };
 
@@ -43,6 +45,7 @@ static json_t *json_of_key(const struct key *key)
         {"changed", TIME, offsetof(struct key, record.changed_us)},
         {"age_ms", INTEGER, offsetof(struct key, record.age_ms)},
         {"remaining_ms", INTEGER, offsetof(struct key, record.remaining_ms)},
+        {"note", WORDS, offsetof(struct key, note)},
         {.key = NULL},
     };
     json_t *object = json_of(members, key);
@@ -60,6 +63,7 @@ static struct key read_key(const rowlock_once_record *record)
 {
     struct key key = {.record = *record, .key = record->key};
     key.names = once_names(record->key, &key.key);
+    key.note = key.names || record->result_length <= 0 ? NULL : record->result;
     bool failed = key.names && once_has_failed(record);
     key.state = record->done               ? "done"
                 : failed                   ? "failed"
@@ -68,7 +72,7 @@ static struct key read_key(const rowlock_once_record *record)
     key.run = failed || (key.names && record->done) ? once_history(record) : NULL;
     if (failed && key.run)
         key.record.token = number_of(key.run, "token");
-    if (failed && key.record.remaining_ms < 0)
+    if (key.record.remaining_ms < 0)
         key.record.remaining_ms = 0;
     return key;
 }
@@ -155,15 +159,9 @@ static bool matches(const struct key *key)
     return is;
 }
 
-static const char *host_of(const json_t *run)
-{
-    return json_string_value(json_object_get(run, "host"));
-}
-
 static int on_key(void *context, const struct key *key)
 {
     const json_t *run = key->run;
-    struct text took = duration_text(number_of(run, "duration_ms"));
     if (match && !matches(key))
         return 0;
     if (general.json) {
@@ -176,8 +174,8 @@ static int on_key(void *context, const struct key *key)
     *cell++ = new_text("%s", duration_text(key->record.age_ms).text);
     *cell++ = new_text("%lld", (long long)key->record.token);
     *cell++ = run ? new_text("%lld", (long long)number_of(run, "status")) : new_text("-");
-    *cell++ = new_text("%s", run ? took.text : "-");
-    *cell++ = printable(run ? host_of(run) : "-");
+    *cell++ = new_text("%s", run ? duration_text(number_of(run, "duration_ms")).text : "-");
+    *cell++ = printable(run ? json_string_value(json_object_get(run, "host")) : "-");
     *cell++ = printable(key->key);
     return ferror(stdout);
 }
@@ -210,11 +208,13 @@ static void print_key(const struct key *key)
         say("%-12s %s%s", failed ? "repeated in" : "at most",
             duration_text(key->record.remaining_ms).text, failed ? "" : " more");
     say("%-12s %lld", "token", (long long)key->record.token);
+    if (key->note)
+        say("%-12s %s", "note", key->note);
     if (!key->run)
         return;
     say("%-12s %lld", "status", (long long)number_of(key->run, "status"));
-    say("%-12s %s, process %lld, for %s", "run by", host_of(key->run),
-        (long long)number_of(key->run, "pid"),
+    say("%-12s %s, process %lld, for %s", "run by",
+        json_string_value(json_object_get(key->run, "host")), (long long)number_of(key->run, "pid"),
         duration_text(number_of(key->run, "duration_ms")).text);
 }
 

@@ -55,17 +55,21 @@ static enum rlk_class cannot_open(struct conn *conn, struct rlk_call *call)
 static enum rlk_class check_path(const char *path, struct rlk_call *call, bool create)
 {
     struct stat file;
-    if (strcmp(path, ":memory:") == 0 || (stat(path, &file) == 0 && S_ISREG(file.st_mode)))
-        return RLK_DONE;
     bool absent = stat(path, &file) != 0;
+    if (strcmp(path, ":memory:") == 0 || (!absent && S_ISREG(file.st_mode) && file.st_nlink == 1))
+        return RLK_DONE;
     if (absent && create)
         (void)mknod(path, S_IFREG | S_IRUSR | S_IWUSR, 0);
     else if (absent && errno == ENOENT && has_folder(path))
         return rlk_refuse(call, RLK_SCHEMA, "there is no such file yet");
     if (absent)
         return RLK_DONE;
-    return rlk_refuse(call, RLK_INVALID, "%.400s is %s", path,
-                      S_ISDIR(file.st_mode) ? "a folder" : "not a regular file");
+    return rlk_refuse(call, RLK_INVALID, "%.400s %s", path,
+                      S_ISDIR(file.st_mode)    ? "is a folder"
+                      : !S_ISREG(file.st_mode) ? "is not a regular file"
+                                               : "has another name, a hard link. Remove one: each "
+                                                 "has a journal of its own, so locks exclude "
+                                                 "nobody");
 }
 
 /* ---- what others put beside the file */
