@@ -31,7 +31,8 @@ static int open_db(struct walk *w, const struct step *step)
 {
     rowlock_error err = ROWLOCK_ERROR_INIT;
     rowlock_db_options options =
-        *OPTIONS(db, .prefix = "walk_", .statement_timeout_ms = w->deadline_ms);
+        *OPTIONS(db, .prefix = "walk_", .statement_timeout_ms = w->deadline_ms,
+                 .connect_timeout_ms = w->deadline_ms + 5000);
     int result = w->session ? w->raw->adopt(&w->db, w->session, &options, &err)
                             : rowlock_db_open(w->url, &options, &w->db, &err);
     return err.code == result ? result : ROWLOCK_ESERVER;
@@ -201,9 +202,8 @@ static bool walk(const struct raw *raw, const char *url, const struct faulty *fa
                      .faulty = faulty,
                      .nth = nth,
                      .good = true,
+                     .session = adopted ? raw->open(url) : NULL,
                      .deadline_ms = deadline_ms};
-    if (adopted)
-        w.session = raw->open(url);
     faulty->arm(nth);
     take_all(&w);
     int before_close = faulty->asked();
@@ -229,7 +229,7 @@ bool walk_once(const struct raw *raw, const char *url, const struct faulty *faul
                bool adopted)
 {
     if (!faulty->vendors)
-        return walk(raw, url, faulty, nth, adopted, 0);
+        return walk(raw, url, faulty, nth, adopted, 60000);
     return walk(raw, url, faulty, nth, adopted, 500) ||
            walk(raw, url, faulty, nth, adopted, 5000) ||
            walk(raw, url, faulty, nth, adopted, 30000);
