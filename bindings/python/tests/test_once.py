@@ -57,10 +57,10 @@ class Once(Case):
         claim = self.db.once(self.name, ttl=600).claim()
         self.assertRaises(rowlock.Invalid, claim.abandon, -1)
         self.assertRaises(rowlock.Invalid, claim.abandon, 0, 7)
-        claim.abandon(pause=600, why="no paper")
+        claim.abandon(pause=600, why=512 * "p")
         command = [f"{os.environ['ROWLOCK_TEST_BUILD']}/rowlock", "--url", URL, "once", "show"]
         shown = subprocess.run([*command, self.name], stdout=subprocess.PIPE, text=True, check=True)
-        self.assertIn("note         no paper", shown.stdout)
+        self.assertIn(f"note         {512 * 'p'}\n", shown.stdout)
         second = self.other().once(self.name)
         self.assertRaisesRegex(rowlock.Busy, "pause is not over", second.claim)
         claim.close()

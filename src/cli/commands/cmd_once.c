@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT
- *
- * once: lists, shows and forgets the keys of `run --once` and `run --every`. claim.c claims them.
- */
+ * once: lists, shows and forgets keys of `run --once` and `run --every`. claim.c claims them. */
 #include "cli/run/run.h"
 
 #include <fnmatch.h>
@@ -28,10 +26,9 @@ struct key {
     char *names;
     const char *key;
     const char *state;
-    /* What became of the run. NULL: nothing is known. */
+    /* What became of the run, or what a program has left with its key. NULL: nothing is known. */
     json_t *run;
-    /* What a program has left with its key. NULL: nothing. */
-    const char *note;
+    char *note;
     rowlock_once_record record;
 };
 
@@ -58,12 +55,13 @@ static int64_t number_of(const json_t *run, const char *name)
     return json_integer_value(json_object_get(run, name));
 }
 
-/* The names and key in the key of the database. Free names, release run. */
+/* The names and key in the key of the database. */
 static struct key read_key(const rowlock_once_record *record)
 {
     struct key key = {.record = *record, .key = record->key};
     key.names = once_names(record->key, &key.key);
-    key.note = key.names || record->result_length <= 0 ? NULL : record->result;
+    if (!key.names && record->result_length > 0)
+        key.note = new_text("%.*s", record->result_length, record->result);
     bool failed = key.names && once_has_failed(record);
     key.state = record->done               ? "done"
                 : failed                   ? "failed"
@@ -80,6 +78,7 @@ static struct key read_key(const rowlock_once_record *record)
 static void free_key(struct key *key)
 {
     free(key->names);
+    free(key->note);
     json_decref(key->run);
 }
 
