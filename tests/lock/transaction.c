@@ -268,14 +268,14 @@ static void settings_stay(const struct contract *c)
 }
 
 /* What fails leaves nothing of itself behind, to be committed with the application's work. */
-static void half_a_grant(const struct contract *c, const char *does)
+static void half_a_grant(const struct contract *c, const char *does, const char *prefix)
 {
     char ignored[200];
-    free(fresh_tables(c, "txhalf_"));
-    refuse_rows(c, "txhalf_", "locks", does);
+    free(fresh_tables(c, prefix));
+    refuse_rows(c, prefix, "locks", does);
     bool over = is_postgres(c) || strcmp(does, "ROLLBACK") == 0;
     OWNED(scene) struct scene s = scene_open(c, scene_isolations(c)[0], "tx half", false);
-    OWNED(db) rowlock_db *tx = must_adopt(c->raw, s.session, "txhalf_");
+    OWNED(db) rowlock_db *tx = must_adopt(c->raw, s.session, prefix);
     OWNED(lock) rowlock_lock *lock = must_lock(tx, "half");
     scene_begin(&s);
     scene_work(&s);
@@ -287,8 +287,8 @@ static void half_a_grant(const struct contract *c, const char *does)
         scene_work(&s);
     c->raw->run(s.session, "COMMIT", ignored, sizeof ignored);
     scene_work_stands(&s, over ? 0 : 2, "the work goes on where it can");
-    tap_is_int(int_on(c, "SELECT count(*) FROM txhalf_locks"), 0, "no grant");
-    tap_is_int(int_on(c, "SELECT count(*) FROM txhalf_tokens"), 0, "nor a token");
+    tap_is_int(int_on(c, "SELECT count(*) FROM %slocks", prefix), 0, "no grant");
+    tap_is_int(int_on(c, "SELECT count(*) FROM %stokens", prefix), 0, "nor a token");
 }
 
 /* ---- all of it */
@@ -319,9 +319,9 @@ void contract_transaction(const struct contract *c)
     acquire_refused(c);
     entered_twice(c);
     settings_stay(c);
-    half_a_grant(c, "ABORT");
+    half_a_grant(c, "ABORT", "txhalf_");
     if (is_sqlite(c))
-        half_a_grant(c, "ROLLBACK");
+        half_a_grant(c, "ROLLBACK", "txrolled_");
     transaction_guards_once(c);
     transaction_fences_once(c);
     scene_drop_table(c);
