@@ -62,8 +62,7 @@ static void private_by_link(void)
 static void trap(const char *sql, const char *what)
 {
     rowlock_verdict worst = ROWLOCK_FINE;
-    OWNED(text) char *url = file_url("trap.db");
-    unlink(path_of(url));
+    OWNED(text) char *url = file_url(textf("trap of %s.db", what));
     must_install(url);
     OWNED(db) rowlock_db *db = must_open(url);
     is_result(db, rowlock_check(db, NULL, NULL, &worst), ROWLOCK_OK, "check");
