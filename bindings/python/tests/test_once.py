@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import decimal
 import functools
+import json
 import os
 import subprocess
 import unittest
@@ -57,19 +58,26 @@ class Once(Case):
         claim = self.db.once(self.name, ttl=600).claim()
         self.assertRaises(rowlock.Invalid, claim.abandon, -1)
         self.assertRaises(rowlock.Invalid, claim.abandon, 0, 7)
-        claim.abandon(pause=600, why=512 * "p")
-        command = [f"{os.environ['ROWLOCK_TEST_BUILD']}/rowlock", "--url", URL, "once", "show"]
-        shown = subprocess.run([*command, self.name], stdout=subprocess.PIPE, text=True, check=True)
-        self.assertIn(f"note         {512 * 'p'}\n", shown.stdout)
+        longest = 512 * "p"  # the most that the command reads
+        claim.abandon(pause=600, why=longest)
+        self.assertIn(f"note         {longest}\n", self.shown())
+        self.assertEqual(json.loads(self.shown("--json"))["note"], longest)
         second = self.other().once(self.name)
         self.assertRaisesRegex(rowlock.Busy, "pause is not over", second.claim)
         claim.close()
+
+    def shown(self, *options):
+        command = [f"{os.environ['ROWLOCK_TEST_BUILD']}/rowlock", "--url", URL, "once", "show"]
+        command.extend([self.name, *options])
+        return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
 
     def test_once_failed(self):
         """a body that fails gives the key back"""
         with self.assertRaises(KeyError):
             with self.db.once(self.name):
                 raise KeyError
+        self.db.once(self.name).claim().abandon(why="no ink")
+        self.assertEqual(json.loads(self.shown("--json"))["remaining_ms"], 0)
         with self.db.once(self.name) as claim:
             self.assertFalse(claim.done)
 

@@ -26,8 +26,9 @@ struct key {
     char *names;
     const char *key;
     const char *state;
-    /* What became of the run, or what a program has left with its key. NULL: nothing is known. */
+    /* What became of the run. NULL: nothing is known. */
     json_t *run;
+    /* What a program has left with its key. NULL: nothing. */
     char *note;
     rowlock_once_record record;
 };

@@ -67,9 +67,9 @@ static enum rlk_class check_path(const char *path, struct rlk_call *call, bool c
     return rlk_refuse(call, RLK_INVALID, "%.400s %s", path,
                       S_ISDIR(file.st_mode)    ? "is a folder"
                       : !S_ISREG(file.st_mode) ? "is not a regular file"
-                                               : "has another name, a hard link. Remove one: each "
-                                                 "has a journal of its own, so locks exclude "
-                                                 "nobody");
+                                               : "has another name (a hard link). Remove one name: "
+                                                 "each has its own journal, and a lock under one "
+                                                 "does not exclude users of the other");
 }
 
 /* ---- what others put beside the file */
