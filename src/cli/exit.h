@@ -8,7 +8,7 @@
 /* From 64 on they are those of sysexits.h, which other programs know. */
 enum exit_status {
     EXIT_FINE = 0,
-    /* show, break, once: not found. check: something is bad. */
+    /* show, break, once: not found. once last: not done. check: something is bad. */
     EXIT_NOTHING = 1,
     /* The command line, a name or a URL is not acceptable. */
     EXIT_USAGE = 64,
@@ -18,8 +18,7 @@ enum exit_status {
     EXIT_INTERNAL = 70,
     /* Standard output, or a file, cannot be written. */
     EXIT_OUTPUT = 74,
-    /* Another client holds the lock or is ahead in the queue, or other transactions won or kept it
-     * busy. */
+    /* Another client holds the lock, is ahead in the queue, or kept the row busy. */
     EXIT_NOT_ACQUIRED = 75,
     /* The grant is gone, or the job was ended because of its lease. */
     EXIT_LOST = 76,

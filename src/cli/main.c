@@ -32,7 +32,7 @@ static const struct command *find_command(const char *name)
 static const char *const exit_help =
     "Exit status:\n"
     "   0  done                              75  not acquired (-E changes it)\n"
-    "   1  show, break, once: not found;     76  lost: the grant is gone\n"
+    "   1  not found; once last: not done;   76  lost: the grant is gone\n"
     "      check: something is bad           77  the database denies access\n"
     "  64  wrong usage, name or URL          78  no tables, disk full, or not supported\n"
     "  69  unreachable, or without writes   126  run: COMMAND cannot be executed\n"

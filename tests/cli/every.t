@@ -92,10 +92,10 @@ failing() {
 # What is known of a run afterwards.
 history() {
     answers "no run has succeeded" 1 '$d->{period_done} . "," . ($d->{last} // "none")' 0,none once last past --every $long --json
-    exits "a run fails" 3 run past --every $long -- sh -c 'exit 3'
-    answers "which is kept, and where" 0 'join " ", map { "$_->{state} $_->{run}{status} $_->{run}{host}" } @$d' \
-        "failed 3 $(uname -n)" once list past --json
-    prints "as it is shown" 0 "status       3" once show past "$(rl once list past --json; json '$d->[0]{key}')"
+    LOGNAME=$'ann\xff' exits "a run fails" 3 run past --every $long -- sh -c 'exit 3'
+    answers "which is kept, and whose it was" 0 'join " ", map { "$_->{state} $_->{run}{status} $_->{run}{user}" } @$d' \
+        'failed 3 ann\xff' once list past --json
+    prints "as it is shown, with its host" 0 "on $(uname -n), process" once show past "$(rl once list past --json; json '$d->[0]{key}')"
     errs "the period is not done" 1 "no run" once last past --every $long
     exits "another succeeds" 0 run past --every $long -- sh -c 'exit 0'
     answers "with its status and token" 0 'join " ", map { "$_->{state} $_->{run}{status} $_->{run}{token}" } @$d' \

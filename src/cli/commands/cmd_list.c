@@ -106,12 +106,11 @@ static void print_lock(const char *name, const struct snapshot *snapshot,
     say("%-12s %s", "name", name);
     if (snapshot->grants == 0)
         puts("held by      -");
-    for (size_t i = 0; i < snapshot->count; i++) {
+    for (size_t i = 0; i < snapshot->count; i++)
         if (snapshot->entries[i].waits)
             print_waiter(&snapshot->entries[i]);
         else
             print_grant(&snapshot->entries[i].grant);
-    }
     if (history->known)
         say("%-12s %s, token %lld", "last grant", time_text(history->granted_us).text,
             (long long)history->token);

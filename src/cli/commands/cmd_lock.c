@@ -133,7 +133,6 @@ static int run_attached(struct cli *cli)
     if (status != EXIT_FINE)
         return status;
     rowlock_lock *lock = cli->locks[0];
-    long long token = (long long)its.token;
     int result = renews     ? rowlock_renew(lock, its.ttl_ms)
                  : releases ? rowlock_release(lock)
                             : rowlock_verify(lock);
@@ -144,11 +143,11 @@ static int run_attached(struct cli *cli)
         complain(
             "%s lock '%s': the grant with token %lld is gone: it was taken over, broken, swept "
             "or released",
-            what, name, token);
+            what, name, (long long)its.token);
     else if (result == ROWLOCK_LAPSED)
         complain("%s lock '%s': the lease of token %lld had run out, but no other client got the "
                  "lock",
-                 what, name, token);
+                 what, name, (long long)its.token);
     else if (result != ROWLOCK_OK)
         return reported(cli, result);
     return renewed ? EXIT_FINE : status_of(result);

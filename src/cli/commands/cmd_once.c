@@ -71,8 +71,7 @@ static struct key read_key(const rowlock_once_record *record)
     key.run = failed || (key.names && record->done) ? once_history(record) : NULL;
     if (failed && key.run)
         key.record.token = number_of(key.run, "token");
-    if (key.record.remaining_ms < 0)
-        key.record.remaining_ms = 0;
+    key.record.remaining_ms = within(key.record.remaining_ms, 0, INT64_MAX);
     return key;
 }
 
@@ -213,7 +212,8 @@ static void print_key(const struct key *key)
     if (!key->run)
         return;
     say("%-12s %lld", "status", (long long)number_of(key->run, "status"));
-    say("%-12s %s, process %lld, for %s", "run by",
+    const char *user = json_string_value(json_object_get(key->run, "user"));
+    say("%-12s %s on %s, process %lld, for %s", "run by", user ? user : "-",
         json_string_value(json_object_get(key->run, "host")), (long long)number_of(key->run, "pid"),
         duration_text(number_of(key->run, "duration_ms")).text);
 }

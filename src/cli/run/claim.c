@@ -6,7 +6,6 @@
  */
 #include "cli/run/run.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -91,7 +90,7 @@ void once_settings(const struct cli *cli)
 
 /* ---------------------------------------------------------------- claiming */
 
-static void say_done(const struct cli *cli)
+static int say_done(const struct cli *cli)
 {
     size_t length;
     const char *result = rowlock_once_result(cli->once, &length);
@@ -101,6 +100,7 @@ static void say_done(const struct cli *cli)
         tell(cli, "'%s' was done before%s%s; nothing is run", asked.once, time ? ", at " : "",
              time ? time : "");
     json_decref(stored);
+    return EXIT_FINE;
 }
 
 /* A period is done, also if its command has changed since. */
@@ -152,10 +152,8 @@ static int report_key(const struct cli *cli, const char *verb, int result)
 
 static int not_claimed(const struct cli *cli, const char *key, int result)
 {
-    if (result == ROWLOCK_DONE) {
-        say_done(cli);
-        return EXIT_FINE;
-    }
+    if (result == ROWLOCK_DONE)
+        return say_done(cli);
     if (result == ROWLOCK_MISMATCH)
         return say_mismatch(cli);
     if (result != ROWLOCK_BUSY)
@@ -186,7 +184,7 @@ static int claim_held(struct cli *cli, const char *key)
         sum = i == cli->name_count ? hash_of(sum, "", 1) : sum;
         sum = hash_of(sum, cli->arguments[i], strlen(cli->arguments[i]) + 1);
     }
-    snprintf(fingerprint, sizeof fingerprint, "%016" PRIx64, sum);
+    snprintf(fingerprint, sizeof fingerprint, "%016llx", (unsigned long long)sum);
     options.fingerprint = fingerprint;
     options.ttl_ms = at_most(job_ms + asked.grace_ms + asked.ttl_ms, LEAP_YEAR_MS);
     options.token = rowlock_lock_token(cli->locks[0]);
@@ -195,9 +193,8 @@ static int claim_held(struct cli *cli, const char *key)
 
 bool once_claim(struct cli *cli, int *status)
 {
-    /* The period is known when the lock is held. */
+    /* The period of the moment at which the database granted or renewed the lease. */
     if (asked.every_ms)
-        /* The database's clock, when it granted or renewed the lease. */
         asked.once = period_key(rowlock_lock_expires_us(cli->locks[0]) / 1000 - asked.ttl_ms);
     if (!asked.once)
         return true;
@@ -228,14 +225,20 @@ bool once_claim(struct cli *cli, int *status)
 /* ---------------------------------------------------------------- afterwards */
 
 /* What became of the run, for `once list` and `once show`. Free it. */
+/* LOGNAME says who: a lookup of accounts may wait for a server. */
 static char *history_of(const struct cli *cli, int status)
 {
-    char host[65] = "";
+    char host[65] = "", user[65];
+    const char *login = getenv("LOGNAME");
     gethostname(host, sizeof host - 1);
-    json_t *run =
-        must_have(json_pack("{s:i, s:s, s:i, s:I, s:I}", "status", status, "host", host, "pid",
-                            (int)getpid(), "token", (json_int_t)rowlock_lock_token(cli->locks[0]),
-                            "duration_ms", (json_int_t)(now_ms() - claimed_ms)));
+    snprintf(user, sizeof user, "%s", login && *login ? login : "-");
+    json_t *run = must_have(json_object());
+    json_put_integer(run, "status", status);
+    json_put_text(run, "user", user);
+    json_put_text(run, "host", host);
+    json_put_integer(run, "pid", getpid());
+    json_put_integer(run, "token", rowlock_lock_token(cli->locks[0]));
+    json_put_integer(run, "duration_ms", now_ms() - claimed_ms);
     json_put_time(run, "ended", wall_clock_us());
     char *text = must_have(json_dumps(run, JSON_COMPACT));
     json_decref(run);
