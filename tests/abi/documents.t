@@ -126,7 +126,7 @@ heads() {
     awk '/^```/ { code = !code } !code && /^#+ /' "$1" |
         perl -pe 's/^#+ //; s/\]\([^)]*\)//g; $_ = lc; s/[^\w \n-]//g; tr/ /-/'
 }
-astray=$(grep -oE '\]\([^)[:space:]]+\.md(#[^)]*)?\)|\]\(#[^)]*\)' README.md CONTRIBUTING.md docs/*.md sql/README.md |
+astray=$(grep -oE '\]\([^)[:space:]]+\.md(#[^)]*)?\)|\]\(#[^)]*\)' ./*.md ./*/README.md ./*/*/README.md docs/*.md |
     while IFS=: read -r file link; do
         link=${link:2:-1}
         page=${link%%#*} heading=${link#*#}
@@ -136,7 +136,7 @@ astray=$(grep -oE '\]\([^)[:space:]]+\.md(#[^)]*)?\)|\]\(#[^)]*\)' README.md CON
         [[ $link != *#* ]] || heads "${page:-$file}" | grep -qx -- "$heading" || echo "$file: $link"
     done)
 is "each link between documents leads to a heading" "$astray" ""
-unlisted=$(wc -l docs/*.md | awk '$1 > 100 && /\.md$/ { print $2 }' | while read -r page; do
+unlisted=$(wc -l CONTRIBUTING.md SECURITY.md docs/*.md sql/README.md | awk '$1 > 100 && /\.md$/ { print $2 }' | while read -r page; do
     list=$(sed -n '/^## /q; /^On this page: /,/^$/p' "$page")
     awk '/^```/ { code = !code } !code && /^## /' "$page" | heads /dev/stdin | while read -r heading; do
         grep -qF "(#$heading)" <<<"$list" || echo "$page: $heading"

@@ -36,7 +36,7 @@ ok "a function that is missing is found" differs
 
 released=tests/abi/released.abi.gz
 if [ ! -e $released ]; then
-    tap_note "NOT COMPARED with a release: there is none yet (CONTRIBUTING.md, Release)"
+    tap_note "NOT COMPARED with a release: there is none yet (docs/RELEASING.md)"
 elif [ "$(gzip -cd $released | grep -o "architecture='[^']*'")" != "$(grep -o "architecture='[^']*'" "$work/now")" ]; then
     tap_note "NOT COMPARED with the last release: $released is of another kind of processor"
 else
