@@ -46,6 +46,13 @@ not_tested() { # not_tested NAME REASON
     missing=$((missing + 1))
 }
 
+# outcome NAME VERSION STATUS TEXT
+outcome() {
+    [ "$3" = 0 ] && row "$1" "$2" "passed $4" && return
+    row "$1" "$2" "FAILED $4"
+    failed=$((failed + 1))
+}
+
 # contract NAME VERSION COMMAND…: runs the tests, and takes the count from the closing lines of prove.
 contract() {
     local name=$1 version=$2 log=$logs/contract count status=0
@@ -54,15 +61,12 @@ contract() {
     "$@" 2>&1 | tee "$log"
     status=${PIPESTATUS[0]}
     count=$(sed -n 's/^Files=.*Tests=\([0-9]*\),.*/\1/p' "$log" | tail -n 1)
-    if [ "$status" = 0 ] && [ "${count:-0}" -gt 0 ] && grep -q '^Result: PASS' "$log"; then
-        row "$name" "$version" "passed ($count tests)"
-    elif [ "$status" = 0 ]; then
-        not_tested "$name" "every test skipped itself"
-    elif [ "$status" = 75 ]; then
+    if [ "$status" = 75 ]; then
         not_tested "$name" "$(tail -n 1 "$log")"
+    elif [ "$status" = 0 ] && { [ "${count:-0}" = 0 ] || ! grep -q '^Result: PASS' "$log"; }; then
+        not_tested "$name" "every test skipped itself"
     else
-        row "$name" "$version" "FAILED"
-        failed=$((failed + 1))
+        outcome "$name" "$version" "$status" "($count tests)"
     fi
 }
 
@@ -101,10 +105,7 @@ each_failure() {
 }
 
 pg_cron() {
-    if [ -z "$(find /usr/share/postgresql -name pg_cron.control 2>/dev/null)" ]; then
-        not_tested pg_cron "postgresql-15-cron is not installed"
-        return
-    fi
+    [ -n "$(find /usr/share/postgresql -name pg_cron.control)" ] || { not_tested pg_cron "no postgresql-15-cron"; return; }
     contract pg_cron "$(dpkg-query -W -f '${Version}' postgresql-15-cron)" \
         tests/lib/with-postgres.sh prove --exec tests/lib/run-test.sh tests/more/pg_cron.t
 }
@@ -170,8 +171,7 @@ postgres_cluster() {
         "$make" cluster-tests
 }
 
-# cluster NAME VERSION "SCRIPT [OPTION]" [TARGET]: the tests of several nodes, or those that TARGET runs on one of
-# them.
+# cluster NAME VERSION "SCRIPT [OPTION]" [TARGET]: the tests of several nodes, or TARGET's on one.
 cluster() {
     local name=$1 version=$2 script target=${4:-cluster-tests}
     read -ra script <<<"$3"
@@ -182,20 +182,17 @@ cluster() {
     fi
 }
 
+has_galera() { [ -n "$(find /usr/lib -name libgalera_smm.so 2>/dev/null)" ] || { not_tested "$1" "no galera-4"; return 1; }; }
+
 galera() {
-    if [ -z "$(find /usr/lib -name libgalera_smm.so 2>/dev/null)" ] || ! command -v wsrep_sst_rsync >/dev/null ||
-        ! command -v rsync >/dev/null; then
-        not_tested Galera "mariadb-server, galera-4 or rsync is not installed"
-        return
-    fi
+    has_galera Galera && has Galera wsrep_sst_rsync && has Galera rsync || return
     TESTS=cluster/test_ cluster Galera "3 nodes, MariaDB of make check" tests/more/with-galera.sh
     TESTS=cluster/galera_ cluster "Galera, faults" "3 nodes, under a load" tests/more/with-galera.sh
     cluster "Galera, contract" "one node of 3" tests/more/with-galera.sh contract-mysql
 }
 
 haproxy_galera() {
-    [ -n "$(find /usr/lib -name libgalera_smm.so 2>/dev/null)" ] || { not_tested "HAProxy, Galera" "no galera-4"; return; }
-    has "HAProxy, Galera" haproxy || return
+    has_galera "HAProxy, Galera" && has "HAProxy, Galera" haproxy || return
     TESTS=cluster/proxied_ cluster "HAProxy, Galera" "3 nodes, under a load" \
         "tests/more/with-galera.sh tests/more/ha/with-haproxy.sh"
 }
@@ -319,27 +316,22 @@ autopkgtest() {
     "$make" deb DEB_BUILD_OPTIONS=nocheck >"$log" 2>&1 &&
         tests/more/autopkgtest.sh "$suite" "$cache/chroot-$suite" >"$log" 2>&1 || status=$?
     grep -E '^[a-z-]+ +(PASS|FAIL|SKIP)' "$log" | sort -u
-    if [ $status = 0 ]; then
-        row autopkgtest "$suite, in a chroot" "passed ($(grep -E '^[a-z-]+ +PASS' "$log" | sort -u | wc -l) tests)"
-    else
-        tail -n 40 "$log" >&2
-        row autopkgtest "$suite, in a chroot" FAILED
-        failed=$((failed + 1))
-    fi
+    [ $status = 0 ] || tail -n 40 "$log" >&2
+    outcome autopkgtest "$suite, in a chroot" $status "($(grep -E '^[a-z-]+ +PASS' "$log" | sort -u | wc -l) tests)"
 }
 
 readme() {
-    local suite result
+    local suite part status
     may_chroot readme || return
     mkdir -p "$cache"
     for suite in bookworm trixie; do
-        printf '\n=== README in a bare %s\n' "$suite"
-        result=passed
-        if ! tests/more/autopkgtest.sh "$suite" "$cache/chroot-$suite" --run tests/more/readme.sh >"$logs/readme" 2>&1; then
-            tail -n 40 "$logs/readme" >&2
-            result=FAILED failed=$((failed + 1))
-        fi
-        row "README in a bare root" "$suite" "$result: $(tail -n 1 "$logs/readme")"
+        for part in source packages; do
+            printf '\n=== README in a bare %s: %s\n' "$suite" "$part"
+            tests/more/autopkgtest.sh "$suite" "$cache/chroot-$suite" --run tests/more/readme.sh $part >"$logs/readme" 2>&1
+            status=$?
+            [ $status = 0 ] || tail -n 40 "$logs/readme" >&2
+            outcome "README in a bare root" "$suite, $part" $status "$(tail -n 1 "$logs/readme")"
+        done
     done
 }
 
@@ -352,10 +344,9 @@ ports() {
 }
 
 soak() {
-    local result=passed
     printf '\n=== soak: 20 s\n'
-    "$make" soak-short || { result=FAILED; failed=$((failed + 1)); }
-    row soak "20 s, databases of make check" "$result"
+    "$make" soak-short
+    outcome soak "20 s, databases of make check" $? ""
 }
 
 servers='ports soak loads sharing night cli reproducible deb autopkgtest readme abidiff quorum postgres_cluster patroni
