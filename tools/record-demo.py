@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Records a run of `make demo`, and draws it as an animated SVG. What make prints while it builds
-is left out. A viewer without animation shows the last screen.
+is left out. The host is called web1 meanwhile. A viewer without animation shows the last screen.
 
 usage: tools/record-demo.py > docs/demo.svg
 """
@@ -28,7 +28,7 @@ def record():
     """Runs the command in a terminal. Returns its lines with the time of each."""
     pid, terminal = pty.fork()
     if pid == 0:
-        os.execvp(COMMAND[0], COMMAND)
+        os.execvp("unshare", ["unshare", "--map-root-user", "--uts", "sh", "-c", 'hostname web1 && exec "$@"', "-", *COMMAND])
     lines, rest = [], b""
     while True:
         try:

@@ -124,7 +124,7 @@ static int live_with_keeper(void *argument)
     return 0;
 }
 
-/* ---- money: balances are computed before the transaction, so only the guard protects them */
+/* ---- money: balances are read before the transaction, but for pools (GUARDING), and guarded */
 
 struct transfer {
     struct client *c;
@@ -168,10 +168,23 @@ static int write_journal(struct transfer *t)
     return heard(t->c, "insert", began, CALL_MS, rowlock_insert(t->c->journal, &change, 1, NULL));
 }
 
+static int read_balances(struct transfer *t)
+{
+    int accounts[] = {t->source, t->target}, result = ROWLOCK_OK;
+    for (int i = 0; i < 2 && result == ROWLOCK_OK; i++) {
+        rowlock_row row = ROWLOCK_ROW_INIT;
+        result = read_account(t->c, accounts[i], &row);
+        t->balance[i] = row.values[0].number;
+    }
+    return result;
+}
+
 static int transfer_once(void *context, const rowlock_attempt *attempt)
 {
     struct transfer *t = context;
     int result = t->guard_first ? guard(t) : ROWLOCK_OK;
+    if (result == ROWLOCK_OK && t->c->pooled)
+        result = read_balances(t);
     if (result == ROWLOCK_OK)
         result = write_account(t->c, t->source, t->balance[0] - t->cents);
     if (result == ROWLOCK_OK)
@@ -191,18 +204,6 @@ static int retry(struct client *c, const char *what, int (*once)(void *, const r
         rowlock_retry(c->db, once, context, OPTIONS(retry, .deadline_ms = RETRY_MS), NULL));
 }
 
-static bool read_balances(struct transfer *t)
-{
-    rowlock_row row = ROWLOCK_ROW_INIT;
-    int accounts[] = {t->source, t->target};
-    for (int i = 0; i < 2; i++) {
-        if (read_account(t->c, accounts[i], &row) != ROWLOCK_OK)
-            return false;
-        t->balance[i] = row.values[0].number;
-    }
-    return true;
-}
-
 static void think(struct client *c)
 {
     sleep_ms(rand_r(&c->seed) % SLEEP_ONE_IN ? rand_r(&c->seed) % 5 : SHORT_TTL_MS + 200);
@@ -217,7 +218,7 @@ static void transfer(struct client *c)
     t.target = (t.source + BRANCHES) % ACCOUNTS;
     t.cents = 1 + rand_r(&c->seed) % 10000;
     t.guard_first = rand_r(&c->seed) % 2;
-    if (!read_balances(&t))
+    if (!c->pooled && read_balances(&t) != ROWLOCK_OK)
         return;
     think(c);
     tell("T %lld %d %d %d %lld", t.id, t.source, t.target, t.cents, t.token);
@@ -433,7 +434,7 @@ void client_open(struct client *c, struct load *load, int number, const char *na
                          .name = name,
                          .url = load->urls[which],
                          .keeper = load->keepers[which]};
-    quick_pooled = number / load->url_count % 2;
+    quick_pooled = c->pooled = number / load->url_count % 2 || getenv("ROWLOCK_TEST_POOL");
     c->db = load_open(c->url);
     c->lock = must_lock(c->db, name);
 }

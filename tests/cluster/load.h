@@ -42,6 +42,7 @@ struct client {
     const char *name;
     const char *url;
     rowlock_keeper *keeper;
+    bool pooled;
     rowlock_db *db;
     rowlock_lock *lock;
     /* For transfers and the register: the table of the accounts, and the journal. */

@@ -7,7 +7,7 @@
 enum {
     /* LOAD_TICKET_MS: so long may an outage last without costing a waiter its place. */
     TICKET_MS = 40000,
-    WAIT_MS = 90000,
+    WAIT_MS = 300000,
     /* The queue is not complete: a fault came in between. */
     LOOK_FOR_MS = 10000,
     LOOK_MS = 20

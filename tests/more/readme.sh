@@ -1,6 +1,5 @@
 #!/bin/sh
 # README.md as a newcomer follows it, and the time of the first lock. For a bare Debian, as root:
-#
 # usage: tests/more/autopkgtest.sh SUITE ROOT --run tests/more/readme.sh PART
 #   source     its commands up to "Install", but for sudo, make check and make deb; then its example in C
 #   packages   make deb, and what it installs with apt; then tests of debian/tests for C, the command and Python
