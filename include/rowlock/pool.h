@@ -46,8 +46,9 @@
  *     runs n - 1 transactions at a time. Others wait. With one connection they are EUNSUPPORTED.
  *     rowlock_acquire_all() is no such transaction.
  *     SQLite: a file has one writer, so locks wait while a transaction writes.
- *   - Calls of a handle go through any connection. After a failover some may still lead to the old
- *     primary, which shows old rows. So compute what a guarded transaction writes from what it
+ *   - Calls of a handle go through any connection. When one is lost, each of the others connects
+ *     again before its next use. Until a failover costs the first one, others may still lead to the
+ *     old primary, which shows old rows. So compute what a guarded transaction writes from what it
  *     reads itself, or update under versions.
  *   - A wait for a row lock of another transaction (rowlock_fence()) keeps a connection busy. A
  *     release or renewal in that state does not: it is tried again until the handle's time limit.

@@ -9,6 +9,21 @@
 
 /* ---- one attempt */
 
+void rlk_pool_lose(struct rlk_pooled *conn)
+{
+    unsigned seen = conn->losses;
+    rlk_lose(conn->db);
+    atomic_compare_exchange_strong(&conn->pool->losses, &seen, seen + 1);
+}
+
+static void forget_older(struct rlk_pooled *conn)
+{
+    unsigned losses = atomic_load(&conn->pool->losses);
+    if (conn->losses != losses)
+        rlk_lose(conn->db);
+    conn->losses = losses;
+}
+
 enum rlk_class rlk_pool_run(struct rlk_pooled *conn, struct rlk_call *call, struct rlk_ask *ask)
 {
     rowlock_db *db = conn->db;
@@ -18,10 +33,14 @@ enum rlk_class rlk_pool_run(struct rlk_pooled *conn, struct rlk_call *call, stru
     ask->where = call->where;
     ask->not_after_us = call->deadline_us;
     rlk_action(db, "use the pool", NULL);
+    forget_older(conn);
+    bool was_up = rlk_is_up(db);
     enum rlk_class class = rlk_attempt(db, ask, call, &result);
     ask->where = where;
     ask->not_after_us = not_after_us;
-    if (rlk_is_away(class))
+    if (rlk_is_away(class) && was_up)
+        rlk_pool_lose(conn);
+    else if (rlk_is_away(class))
         rlk_lose(db);
     if (result != ROWLOCK_OK)
         return rlk_refuse(call, result == ROWLOCK_ESCHEMA ? RLK_SCHEMA : RLK_REFUSED, "%s",

@@ -87,6 +87,8 @@ struct rlk_pooled {
     /* Its reconnecting, and the check of the tables, are those of any handle. */
     rowlock_db *db;
     bool busy;
+    /* The pool's losses when it connected. */
+    unsigned losses;
     /* A thread, which sends what waited in line. */
     pthread_t thread;
     bool has_thread;
@@ -131,6 +133,8 @@ struct rowlock_pool {
     size_t framed, busy, most;
     /* What may be sent later was not answered. */
     bool away;
+    /* How often a connection was lost that had connected after the loss before. */
+    atomic_uint losses;
     /* The parcels in line, by their kind. */
     struct {
         struct rlk_parcel *first, **end;
@@ -172,6 +176,9 @@ void rlk_line_stop_threads(rowlock_pool *pool);
 void rlk_batch_run(struct rlk_pooled *conn, struct rlk_parcel *first);
 /* Sends what is asked on a connection of the pool. It connects first, if that is needed. */
 enum rlk_class rlk_pool_run(struct rlk_pooled *conn, struct rlk_call *call, struct rlk_ask *ask);
+/* Its connection was lost. That may be a failover, and the others may lead to the old primary. So
+ * each of them connects again before its next use. */
+void rlk_pool_lose(struct rlk_pooled *conn);
 
 /* parcel.c */
 struct rlk_parcel *rlk_parcel_new(void);

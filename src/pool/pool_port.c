@@ -65,7 +65,7 @@ static enum rlk_class run_framed(struct rlk_pooled *conn, struct rlk_call *call,
         return rlk_refuse(call, RLK_UNSENT, "the connection was lost, and the transaction with it");
     enum rlk_class class = rlk_send(conn->db, call, ask);
     if (rlk_is_gone(class) || (ask->frame == RLK_ROLLBACK && class != RLK_DONE))
-        rlk_lose(conn->db);
+        rlk_pool_lose(conn);
     return class;
 }
 

@@ -293,6 +293,32 @@ static void away(void)
     tap_is_int(swarm_join(&waiting, ROWLOCK_OK), FEW, "what others have waited for all the time");
 }
 
+/* While a transaction has the first connection. */
+static int trips_of_second(struct swarm *s)
+{
+    struct rlk_pooled *first = rlk_line_idle(s->pool);
+    faultproxy_round_trips(proxy);
+    act_renew(&s->member[0]);
+    int trips = faultproxy_round_trips(proxy);
+    rlk_line_give(s->pool, first);
+    return trips;
+}
+
+/* One of two connections is lost. The other may lead to what was the primary before. */
+static void no_old_primary(void)
+{
+    CLOSED_BY(swarm_close) struct swarm s;
+    swarm_open_with(&s, through, 2, 1, 0);
+    tap_is_int(act_try(&s.member[0]), ROWLOCK_OK, "a lock is held");
+    act_renew(&s.member[0]);
+    trips_of_second(&s);
+    int trips = trips_of_second(&s);
+    faultproxy_arm(proxy, 1, (struct fault){.kind = FAULT_CUT, .side = ON_REQUEST});
+    tap_is_int(act_renew(&s.member[0]), ROWLOCK_OK, "one connection of two is lost");
+    tap_ok(trips_of_second(&s) > trips, "the other connects again before it is used");
+    tap_is_int(trips_of_second(&s), trips, "once");
+}
+
 /* As after a failover to another database. */
 static void other_tables(void)
 {
@@ -328,6 +354,7 @@ static int run(const struct raw *this, const char *url)
     short_limit(act_verify, "verify", ROWLOCK_ECONN);
     left_to_pool();
     left_at_the_end();
+    no_old_primary();
     other_tables();
     faultproxy_stop(proxy);
     free(through);
