@@ -174,7 +174,7 @@ static int read_balances(struct transfer *t)
     for (int i = 0; i < 2 && result == ROWLOCK_OK; i++) {
         rowlock_row row = ROWLOCK_ROW_INIT;
         result = read_account(t->c, accounts[i], &row);
-        t->balance[i] = row.values[0].number;
+        t->balance[i] = result == ROWLOCK_OK ? row.values[0].number : 0;
     }
     return result;
 }
