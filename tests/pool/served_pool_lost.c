@@ -293,7 +293,7 @@ static void away(void)
     tap_is_int(swarm_join(&waiting, ROWLOCK_OK), FEW, "what others have waited for all the time");
 }
 
-/* While a transaction has the first connection. */
+/* While the first connection is taken. */
 static int trips_of_second(struct swarm *s)
 {
     struct rlk_pooled *first = rlk_line_idle(s->pool);
