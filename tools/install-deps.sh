@@ -28,7 +28,7 @@ python_needs=(python3-venv python3-psycopg python3-psycopg2 python3-mysqldb pyth
 all_needs=("${wheel_needs[@]}" "g++=g++" nm=binutils prove=perl
     setpriv=util-linux script=bsdutils sqlite3=sqlite3 postgresql mariadbd=mariadb-server-core mariadb=mariadb-client-core
     openssl=openssl systemd-analyze=systemd locales mandoc=mandoc zsh=zsh fish=fish faketime=faketime tzdata "${python_needs[@]}"
-    python3-prometheus-client python3-django python3-sqlalchemy python3-celery)
+    python3-prometheus-client python3-pyte python3-django python3-sqlalchemy python3-celery)
 more_needs=("${all_needs[@]}" node=nodejs npm=npm patchelf=patchelf pgbouncer=pgbouncer postgresql-15-cron
     wsrep_sst_rsync=mariadb-server galera-4 rsync=rsync ip=iproute2 debootstrap autopkgtest promtool=prometheus
     patroni=patroni etcd=etcd-server haproxy=haproxy curl=curl pgpool=pgpool2

@@ -7,9 +7,13 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 minutes=${MINUTES:-60} failed=0 table=()
-items=("$@")
-[ $# -gt 0 ] || items=(fresh bare lint clang check-asan check-tsan check-valgrind fuzz model
+all=(fresh bare lint clang check-asan check-tsan check-valgrind fuzz model
     simulate-mutants simulate soak check-more check-reproducible check-deb check-abidiff bench)
+for item in "$@"; do
+    [[ " ${all[*]} " == *" $item "* ]] || { echo "no item $item; there are: ${all[*]}" >&2; exit 64; }
+done
+items=("$@")
+[ $# -gt 0 ] || items=("${all[@]}")
 mkdir -p build/release
 
 run() {

@@ -95,7 +95,7 @@ resize_screen() {
 # script(1) writes a line of its own before and after. Sets $shown.
 look() {
     # shellcheck disable=SC2086 # they are two numbers
-    shown=$(tail -c +$((begun + 1)) "$work/screen" | sed '1{/^Script started/d}' | perl tests/lib/screen.pl $size 2>"$work/strange")
+    shown=$(tail -c +$((begun + 1)) "$work/screen" | sed '1{/^Script started/d}' | "$python" tests/lib/screen.py $size 2>"$work/strange")
 }
 
 shows() {
@@ -231,7 +231,7 @@ failing() {
 tail_is_ok() { [ "$(tail -n 1 "$work/bg.out" | perl -MJSON::PP -ne 'print decode_json($_)->{result}')" = ok ]; }
 
 on_terminal() {
-    needs script screen || return
+    needs script screen && has_module pyte || return
     if "$command" watch --help | grep -q 'not built in'; then
         [ "${ROWLOCK_TEST_CURSES:-1}" = 0 ] || skip "$(about screen)" "there is no ncurses"
     else

@@ -304,6 +304,13 @@ static int trips_of_second(struct swarm *s)
     return trips;
 }
 
+static int guard_lost(void *context, const rowlock_attempt *attempt)
+{
+    struct member *m = context;
+    faultproxy_arm(proxy, 1, (struct fault){.kind = FAULT_CUT, .side = ON_REQUEST});
+    return rowlock_guard(m->lock, m->db);
+}
+
 /* One of two connections is lost. The other may lead to what was the primary before. */
 static void no_old_primary(void)
 {
@@ -317,6 +324,10 @@ static void no_old_primary(void)
     tap_is_int(act_renew(&s.member[0]), ROWLOCK_OK, "one connection of two is lost");
     tap_ok(trips_of_second(&s) > trips, "the other connects again before it is used");
     tap_is_int(trips_of_second(&s), trips, "once");
+    tap_is_int(rowlock_retry(s.member[0].db, guard_lost, &s.member[0], NULL, NULL), ROWLOCK_ECONN,
+               "one is lost in a transaction");
+    tap_is_int(act_renew(&s.member[0]), ROWLOCK_OK, "it connects again");
+    tap_ok(trips_of_second(&s) > trips, "and so does the other");
 }
 
 /* As after a failover to another database. */
