@@ -108,9 +108,7 @@ needs() { command -v "$1" >/dev/null || { skip "$(about "$2")" "there is no $1";
 
 # has_module NAME: sets $python to one that has this module.
 has_module() {
-    for python in python3 /usr/bin/python3; do
-        ! "$python" -c "import $1" 2>/dev/null || return 0
-    done
+    for python in python3 /usr/bin/python3; do ! "$python" -c "import $1" 2>/dev/null || return 0; done
     skip "what needs Python's $1" "there is no $1"
     return 1
 }

@@ -61,6 +61,7 @@ bool tell_holding(const char *name, rowlock_lock *lock, int margin_ms, long long
         tell("H %s %lld %lld %lld", name, token, at, *until);
         return true;
     }
+    at = now_us(); /* It may have stood still meanwhile, until the lease was over. */
     if (state == ROWLOCK_STATE_LOST && *until - at > margin_ms * 1000LL)
         tell("L %s %lld %lld %lld", name, token, at, *until);
     return false;
