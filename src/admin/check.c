@@ -114,10 +114,11 @@ static void judge_privileges(struct checking *c, const struct rlk_facts *f)
                "enough to list, show and check; to take locks, grant what `rowlock install "
                "--print-grants` prints");
     else
-        report(c, "privileges", f->may_lock ? "may take locks" : "may not take locks",
+        report(c, "privileges",
+               f->may_lock ? "may take locks" : "may not use all of the tables and routines",
                f->may_lock ? ROWLOCK_FINE : ROWLOCK_BAD,
-               "grant what `rowlock install --print-grants` prints; if a table or routine was "
-               "dropped, install again");
+               "grant what `rowlock install --print-grants` prints; if a table was dropped, see 'A "
+               "table is gone' in OPERATIONS; if a routine was, run `rowlock upgrade`");
 }
 
 static void judge_facts(struct checking *c, const struct rlk_facts *f, bool several)

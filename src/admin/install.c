@@ -126,7 +126,8 @@ static int look_at_installation(rowlock_db *db)
     return rlk_fail(
         db, ROWLOCK_ESCHEMA,
         "the tables are there, but a table or routine is missing, or this user may not "
-        "use it; `rowlock check` says more, and `rowlock upgrade` makes routines again");
+        "use it; `rowlock check` says more; `rowlock upgrade` makes routines again; for a table "
+        "see 'A table is gone' in OPERATIONS");
 }
 
 /* Are the tables there? A table that was dropped took its rows along: made anew, it would grant a

@@ -91,7 +91,7 @@ static const char *take_own(const char *param, size_t len, struct rlk_url_own *o
     char *out = find_own(param, own, &skip, &cap);
     char value[3 * sizeof own->schema];
     if (!out)
-        return "the URL has an unknown rowlock_ parameter; there are only rowlock_schema=, "
+        return "an unknown rowlock_ parameter; there are only rowlock_schema=, "
                "rowlock_prefix= and rowlock_pooler=";
     if (out[0])
         return "a rowlock_ parameter is given twice in the URL";

@@ -126,7 +126,8 @@ static int pause_ms(int tries)
 
 static bool is_away(int result, const rowlock_error *error)
 {
-    return result == ROWLOCK_ECONN || (result == ROWLOCK_EREADONLY && error->retryable);
+    bool busy_or_standby = result == ROWLOCK_ESERVER || result == ROWLOCK_EREADONLY;
+    return result == ROWLOCK_ECONN || (busy_or_standby && error->retryable);
 }
 
 int try_until_there(struct cli *cli, attempt *make, void *context, rowlock_error *error)
@@ -136,7 +137,8 @@ int try_until_there(struct cli *cli, attempt *make, void *context, rowlock_error
     int tries = 0;
     while (is_away(result = make(cli, context, error), error) && now_ms() < cli->wait_until_ms) {
         if (tries == 0)
-            complain("%s: %s is away; still waiting: %s", error->action, server, error->text);
+            complain("%s: %s is %s; still waiting: %s", error->action, server,
+                     result == ROWLOCK_ESERVER ? "busy" : "away", error->text);
         pause_until(at_most(now_ms() + pause_ms(tries++), cli->wait_until_ms), -1);
     }
     if (result == ROWLOCK_OK && tries > 0)

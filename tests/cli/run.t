@@ -312,6 +312,20 @@ nested_owner() {
     exits "and so is a shared one" 64 run -s --owner me nest -- "$command" run -s --owner me nest true
 }
 
+# Another program has the tables, or the file, for longer than a statement of ours may take.
+kept_by_another() {
+    local url=$ROWLOCK_URL keeps=$'BEGIN EXCLUSIVE;\n.system touch '$work/kept$'; sleep 4\nCOMMIT;'
+    case $db in
+        postgres) keeps="BEGIN; LOCK TABLE cli_$$_locks;"$'\n\\! touch '$work/kept$'\nSELECT pg_sleep(4)' ;;
+        mysql) keeps="LOCK TABLES cli_$$_locks WRITE;"$'\n\\! touch '$work/kept$'\nSELECT sleep(4)' ;;
+        sqlite) url=sqlite:$work/kept.db && sqlite3 "$work/kept.db" "CREATE TABLE of_its_own (id)" && rl install --url "$url" ;;
+    esac
+    ROWLOCK_TEST_SQLITE_URL=$url sql_client <<<"$keeps" >/dev/null &
+    until_true test -e "$work/kept"
+    exits "with -v a run waits for tables that another program has" 0 run -v --ttl 3s -w 60s --url "$url" kept true
+    wait $! && rm "$work/kept"
+}
+
 # A view that changes after the first look stands in for raise-tokens --new-identity between two looks.
 renaming() {
     local meta=cli_$$_meta
@@ -328,5 +342,5 @@ END
 }
 
 for_each_database install_tables begin_staying statuses environment own_environment files rivals \
-    holding paused losing stalling jumping renaming nested nested_deep nested_owner first_process staying
+    holding paused losing stalling jumping kept_by_another renaming nested nested_deep nested_owner first_process staying
 done_testing

@@ -1,9 +1,6 @@
 #!/usr/bin/env python3
-"""Prints the screen of a terminal that has received the bytes on standard input, and tells on
-standard error if it does not know one of them.
-
-usage: screen.py ROWS COLUMNS
-"""
+"""screen.py ROWS COLUMNS prints the screen of a terminal that has received the bytes on standard
+input, and tells on standard error if it does not know one of them."""
 
 import re
 import sys
@@ -22,11 +19,9 @@ class Screen(pyte.Screen):
         print("unknown", *what, file=sys.stderr)
 
 
-rows, columns = map(int, sys.argv[1:])
 # Of these two pyte does not know that they concern the keyboard.
 sent = re.sub(rb"\x1b[=>]", b"", sys.stdin.buffer.read())
-if re.search("[\x80-\x9f]", sent.decode(errors="ignore")):
-    print("a control character", file=sys.stderr)
-screen = Screen(columns, rows)
+assert not re.search("[\x80-\x9f]", sent.decode(errors="ignore")), "a control character"
+screen = Screen(int(sys.argv[2]), int(sys.argv[1]))
 pyte.ByteStream(screen).feed(sent)
 print("\n".join(screen.display))

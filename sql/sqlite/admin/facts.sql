@@ -12,7 +12,11 @@ SELECT 'SQLite ' || sqlite_version(), {clock}, query_only, 'serializable', 1,
        'synchronous ' || CASE level WHEN 0 THEN 'off' WHEN 1 THEN 'normal' WHEN 2 THEN 'full'
                                     ELSE 'extra' END,
        journal NOT IN ('off', 'memory') AND level >= CASE journal WHEN 'delete' THEN 3 ELSE 2 END,
-       1, 0, '', 'none', 1, 0, 0, 0, 0
+       (SELECT count(*) = 4 FROM sqlite_schema
+         WHERE type = 'table'
+           AND name IN ({prefix} || 'fences', {prefix} || 'once', {prefix} || 'walks',
+                        {prefix} || 'members')),
+       0, '', 'none', 1, 0, 0, 0, 0
   FROM (SELECT journal_mode AS journal FROM pragma_journal_mode),
        (SELECT synchronous AS level FROM pragma_synchronous), pragma_query_only,
        (SELECT coalesce((SELECT x.coll FROM pragma_index_list({prefix} || 'locks', {schema}) AS i

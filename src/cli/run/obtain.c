@@ -197,7 +197,7 @@ static int64_t wait_left_ms(const struct cli *cli)
                                            : within(cli->wait_until_ms - now_ms(), 0, INT64_MAX);
 }
 
-/* Where talkative() says so, a try comes first, so that a message can name the holder. */
+/* Where talkative() says so, a try names the holder first. Its errors are left to the wait. */
 static int acquire(const struct cli *cli, size_t *missing)
 {
     rowlock_acquire_options options = ROWLOCK_ACQUIRE_OPTIONS_INIT;
@@ -210,14 +210,12 @@ static int acquire(const struct cli *cli, size_t *missing)
     options.unfair = asked.unfair;
     if (asked.wait_ms != 0 && talkative()) {
         int result = get(cli, &options, missing);
-        bool busy = result == ROWLOCK_BUSY;
-        if (!busy && result != ROWLOCK_ECONN && result != ROWLOCK_EUNCERTAIN &&
-            result != ROWLOCK_EREADONLY)
-            return result;
-        if (busy)
+        if (result == ROWLOCK_BUSY)
             say_who_holds(cli, *missing, "waiting");
+        else if (result >= 0)
+            return result;
         if (wait_left_ms(cli) == 0)
-            return busy ? ROWLOCK_TIMEOUT : result;
+            return result == ROWLOCK_BUSY ? ROWLOCK_TIMEOUT : result;
     }
     /* If connecting has used all of the time, the wait is a try, and its end is that of a wait. */
     options.wait_ms = wait_left_ms(cli);
