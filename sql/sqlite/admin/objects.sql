@@ -66,4 +66,4 @@ UNION ALL
 SELECT 'table ' || t.name,
        'the file is damaged: ' || q.quick_check || '; restore it from a backup', 0, 0
   FROM compared t, pragma_quick_check(t.name) q
- WHERE t.type = 'table' AND q.quick_check <> 'ok'
+ WHERE t.type = 'table' AND t.is_now = t.should_be AND q.quick_check <> 'ok'
