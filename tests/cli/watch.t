@@ -118,13 +118,14 @@ closes() {
     ends "$1" "$2" "$pid"
 }
 
-# All rows have their second column where it belongs.
+# All rows have their second column where it belongs, and no row is longer than the screen is wide.
 aligned() {
     look
-    printf '%s\n' "$shown" | perl -CS -ne '
+    printf '%s\n' "$shown" | WIDTH=${size#* } perl -CS -ne '
         sub width { my $w = 0; $w += /\p{Mn}|\p{Cf}/ ? 0 : ord >= 0x1100 && /\p{East_Asian_Width=W}|\p{East_Asian_Width=F}/ ? 2 : 1 for split //, $_[0]; $w }
         chomp;
         $state = index $_, "STATE" if /^NAME +STATE/;
+        die "too wide: $_\n" if width($_) > $ENV{WIDTH};
         if (/^(.*?) (holds|expired)  +/ && $. > 2) { $rows++; die "not aligned: $_\n" if width("$1 ") != $state }
         END { exit 1 if !$? && !$rows }'
 }

@@ -352,19 +352,6 @@ static void test_locked(const char *begin)
     tap_is_int(child_join(keeper.child), 0, "the other process noticed nothing");
 }
 
-static void test_damaged(void)
-{
-    OWNED(text) char *url = url_of("damaged.db");
-    must_install(url);
-    long long page =
-        db_int(&raw_sqlite, url, "SELECT rootpage FROM sqlite_schema WHERE name = 'rowlock_once'");
-    int file = open(path_of(url), O_WRONLY);
-    tap_is_int(pwrite(file, "damaged", 7, (page - 1) * 4096), 7, "a page is damaged");
-    close(file);
-    OWNED(db) rowlock_db *db = must_open(url);
-    tap_is_int(rowlock_check(db, NULL, NULL, NULL), ROWLOCK_ESERVER, "check says: %s", why(db));
-}
-
 /* Holding a lock needs the file only to say so. */
 static void test_renew_while_locked(void)
 {
@@ -510,7 +497,6 @@ int main(void)
     test_disk(on_disk_without_writes, "so is a file system that takes no writes");
     test_locked("BEGIN IMMEDIATE");
     test_locked("BEGIN EXCLUSIVE");
-    test_damaged();
     test_renew_while_locked();
     test_turn();
     return system(textf("rm -rf '%s'", folder)) == 0 ? tap_done() : 1;

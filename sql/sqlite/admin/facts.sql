@@ -14,8 +14,8 @@ SELECT 'SQLite ' || sqlite_version(), {clock}, query_only, 'serializable', 1,
        journal NOT IN ('off', 'memory') AND level >= CASE journal WHEN 'delete' THEN 3 ELSE 2 END,
        (SELECT count(*) = 4 FROM sqlite_schema
          WHERE type = 'table'
-           AND name IN ({prefix} || 'fences', {prefix} || 'once', {prefix} || 'walks',
-                        {prefix} || 'members')),
+           AND name COLLATE NOCASE IN ({prefix} || 'fences', {prefix} || 'once',
+                                       {prefix} || 'walks', {prefix} || 'members')),
        0, '', 'none', 1, 0, 0, 0, 0
   FROM (SELECT journal_mode AS journal FROM pragma_journal_mode),
        (SELECT synchronous AS level FROM pragma_synchronous), pragma_query_only,
