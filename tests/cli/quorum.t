@@ -115,7 +115,6 @@ each_member() {
     mv "$work/2.away" "$work/2.db"
 }
 
-
 twins() {
     ROWLOCK_URL="sqlite:$work/t1.db sqlite:$work/./t1.db sqlite:$work/t3.db"
     rl install

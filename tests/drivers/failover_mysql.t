@@ -82,6 +82,7 @@ wrong_servers() {
     read_only "$primary" 0
     ends "and one that may wait runs when it takes writes" 0 "$pid"
     exits "a socket and several hosts do not go together" 64 list --url "$ROWLOCK_URL?socket=$primary/s.sock"
+    exits "nor do a socket and a host with a network address" 64 list --url "$one?socket=$primary/s.sock"
     exits "a refused user is told, though there are other hosts" 77 list --url "${ROWLOCK_URL/app@/nobody:x@}"
 }
 

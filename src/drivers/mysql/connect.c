@@ -82,9 +82,11 @@ static enum rlk_class check_params(struct opening *o)
                           "ssl_mode in the URL must be disabled, required or verify");
     if (o->param[DEFAULT_FILE] && access(o->param[DEFAULT_FILE], R_OK) != 0)
         return rlk_refuse(o->call, RLK_INVALID, "the URL's default_file cannot be read");
-    if (o->param[SOCKET] && o->url.hosts > 1)
+    const char *host = o->url.host[0].name;
+    if (o->param[SOCKET] && (o->url.hosts > 1 || (host && strcmp(host, "localhost") != 0)))
         return rlk_refuse(o->call, RLK_INVALID,
-                          "the URL names a socket and several hosts; a socket needs a single host");
+                          "the URL names a socket and another host: the host of a socket is "
+                          "localhost, or none");
     if (!o->url.path)
         return rlk_refuse(o->call, RLK_INVALID,
                           "the URL names no database: write mysql://host/DATABASE");
