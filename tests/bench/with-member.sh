@@ -7,9 +7,7 @@ set -euo pipefail
 
 kind=$1
 shift
-name=ROWLOCK_TEST_${kind^^}_URL
+name=ROWLOCK_TEST_${kind^^}_URL dir=ROWLOCK_TEST_${kind^^}_DIR
 exec env -u "$name" "$(dirname "$0")/../lib/with-$kind.sh" --durable bash -c '
-    name=$0 first=$1
-    shift
-    export BENCH_MEMBERS="${BENCH_MEMBERS:+$BENCH_MEMBERS }${!name}" "$name=$first"
-    exec "$@"' "$name" "${!name}" "$@"
+    export BENCH_MEMBERS="${BENCH_MEMBERS:+$BENCH_MEMBERS }${!0}"
+    exec env "$@"' "$name" "$name=${!name}" "$dir=${!dir}" "$@"
