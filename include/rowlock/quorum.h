@@ -60,7 +60,8 @@ extern "C" {
  *                      no majority can be used
  * Keepers      A member that lacks a lock's row is given it with the next renewal.
  * Threads      The handle has a thread for each member. A member that hangs at rowlock_db_close()
- *              keeps its thread until its statement ends.
+ *              keeps its thread until its statement ends. exit() frees memory that the client
+ *              library may be using there. A program that ends meanwhile calls _exit() instead.
  * Round trips  of each step one to each member at the same time; of an acquire a second one if the
  *              members' tokens differ
  * Fork         A child cannot use it. Open after forking.

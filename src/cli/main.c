@@ -172,8 +172,8 @@ int main(int argc, char **argv)
     free(cli.arguments);
     free(cli.url_words);
     die_of_signal(status);
-    /* A thread may still be inside the database's client library. */
-    if (cli.abandon)
+    /* A thread may still be inside the database's client library, whose memory exit() frees. */
+    if (cli.abandon || is_quorum(&cli))
         _exit(status);
     return status;
 }
