@@ -124,7 +124,7 @@ static int pause_ms(int tries)
     return range - random % range;
 }
 
-static bool is_away(int result, const rowlock_error *error)
+static bool may_pass(int result, const rowlock_error *error)
 {
     bool busy_or_standby = result == ROWLOCK_ESERVER || result == ROWLOCK_EREADONLY;
     return result == ROWLOCK_ECONN || (busy_or_standby && error->retryable);
@@ -135,7 +135,7 @@ int try_until_there(struct cli *cli, attempt *make, void *context, rowlock_error
     const char *server = is_quorum(cli) ? "a majority of the members" : "the server";
     int result;
     int tries = 0;
-    while (is_away(result = make(cli, context, error), error) && now_ms() < cli->wait_until_ms) {
+    while (may_pass(result = make(cli, context, error), error) && now_ms() < cli->wait_until_ms) {
         if (tries == 0)
             complain("%s: %s is %s; still waiting: %s", error->action, server,
                      result == ROWLOCK_ESERVER ? "busy" : "away", error->text);

@@ -22,7 +22,7 @@ limits='
     public_functions   75     86
     source          28000  33300
     cli              6500   7105
-    tests           50000  65795
+    tests           50000  65774
     architecture      450    450
     changelog          60     60
     makefile          500    500

@@ -312,7 +312,7 @@ nested_owner() {
     exits "and so is a shared one" 64 run -s --owner me nest -- "$command" run -s --owner me nest true
 }
 
-# Another program locks the tables for longer than the time limit of a statement.
+# Time: another program locks the tables for longer than a statement may take. More or less changes no result.
 kept_by_another() {
     local url=$ROWLOCK_URL keeps=$'BEGIN EXCLUSIVE;\n.system touch '$work/kept$'; sleep 4\nCOMMIT;'
     case $db in

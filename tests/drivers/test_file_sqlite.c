@@ -89,9 +89,8 @@ static int install_as_nobody(void *argument)
         return CANNOT_SET_UP;
     OWNED(db) rowlock_db *db = must_open(argument);
     int result = rowlock_install(db);
-    rowlock_error err = error_of(db);
-    fprintf(stderr, "# %s\n", err.text);
-    return strstr(err.text, "may not write in the folder") ? -result : 98;
+    fprintf(stderr, "# %s\n", why(db));
+    return strstr(why(db), "may not write in the folder") ? -result : 98;
 }
 
 static void test_read_only_folder(void)
@@ -118,11 +117,9 @@ static void test_read_only(const char *journal)
                "a lock in a file that takes no writes is EREADONLY, with journal_mode %s", journal);
     chmod(folder, 0755);
     chmod(path_of(url), 0644);
-    rowlock_db *db = must_open(url);
-    rowlock_lock *lock = must_lock(db, "nightly");
+    OWNED(db) rowlock_db *db = must_open(url);
+    OWNED(lock) rowlock_lock *lock = must_lock(db, "nightly");
     tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_OK, "where it takes writes it is granted");
-    rowlock_lock_close(lock);
-    rowlock_db_close(db);
     unlink(path_of(url));
 }
 
@@ -182,29 +179,28 @@ static void test_open_folder(void)
 
 static void fill_disk(const char *at)
 {
-    char block[512];
-    memset(block, 'x', sizeof block);
+    char block[512] = {0};
     int file = open(textf("%s/filler", at), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
     while (write(file, block, sizeof block) > 0)
         ;
     close(file);
 }
 
-static void free_disk(const char *at)
-{
-    unlink(textf("%s/filler", at));
-}
+/* What a scene returns is the number of the expectation that failed. */
+struct disk {
+    char at[250], url[300];
+    int (*scene)(const char *at, const char *url);
+};
 
-/* What each scene below returns is the number of the expectation that failed. */
-static int on_small_disk(const char *at, char url[300])
+static int on_small_disk(void *argument)
 {
-    snprintf(url, 300, "sqlite:%s/locks.db", at);
-    if (mkdir(at, 0755) != 0 || unshare(CLONE_NEWNS) != 0 ||
+    const struct disk *d = argument;
+    if (mkdir(d->at, 0755) != 0 || unshare(CLONE_NEWNS) != 0 ||
         mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
-        mount("rowlock", at, "tmpfs", 0, "size=512k") != 0)
+        mount("rowlock", d->at, "tmpfs", 0, "size=512k") != 0)
         return CANNOT_SET_UP;
-    must_install(url);
-    return FINE;
+    must_install(d->url);
+    return d->scene(d->at, d->url);
 }
 
 static int see_writable(void *context, const rowlock_finding *finding)
@@ -216,12 +212,8 @@ static int see_writable(void *context, const rowlock_finding *finding)
 }
 
 /* Fills it first, so that not even the page of another lock fits. */
-static int on_full_disk(void *argument)
+static int on_full_disk(const char *at, const char *url)
 {
-    const char *at = argument;
-    char url[300];
-    if (on_small_disk(at, url) != FINE)
-        return CANNOT_SET_UP;
     rowlock_db *db = must_open(url);
     rowlock_lock *held = must_lock(db, "held"), *lock = must_lock(db, "nightly");
     if (try_lock(held, TTL_MS) != ROWLOCK_OK)
@@ -241,7 +233,7 @@ static int on_full_disk(void *argument)
     bool full = false;
     if (rowlock_check(db, see_writable, &full, NULL) != ROWLOCK_OK || !full)
         return 7;
-    free_disk(at);
+    unlink(textf("%s/filler", at));
     if (rowlock_check(db, see_writable, &full, NULL) != ROWLOCK_OK || full)
         return 8;
     int now = rowlock_lock_token(lock) > 0 ? rowlock_release(lock) : try_lock(lock, TTL_MS);
@@ -252,25 +244,18 @@ static int on_full_disk(void *argument)
     return db_int(&raw_sqlite, url, "SELECT count(*) FROM rowlock_locks") == 0 ? FINE : 6;
 }
 
-static int on_disk_full_before(void *argument)
+static int on_disk_full_before(const char *at, const char *url)
 {
-    const char *at = argument;
-    char url[300];
-    if (on_small_disk(at, url) != FINE)
-        return CANNOT_SET_UP;
     fill_disk(at);
     if (open_and_try(url, "full: make room") != ROWLOCK_EREADONLY)
         return 1;
-    free_disk(at);
+    unlink(textf("%s/filler", at));
     return open_and_try(url, "") == ROWLOCK_OK ? FINE : 2;
 }
 
-static int on_disk_without_writes(void *argument)
+static int on_disk_without_writes(const char *at, const char *url)
 {
-    const char *at = argument;
-    char url[300];
-    if (on_small_disk(at, url) != FINE ||
-        mount(NULL, at, NULL, MS_REMOUNT | MS_RDONLY, "size=512k") != 0)
+    if (mount(NULL, at, NULL, MS_REMOUNT | MS_RDONLY, "size=512k") != 0)
         return CANNOT_SET_UP;
     if (open_and_try(url, "takes no writes") != ROWLOCK_EREADONLY)
         return 1;
@@ -278,12 +263,13 @@ static int on_disk_without_writes(void *argument)
     return open_and_try(other, "no such file") < 0 ? FINE : 2;
 }
 
-static void test_disk(int (*scene)(void *argument), const char *what)
+static void test_disk(int (*scene)(const char *at, const char *url), const char *what)
 {
-    char at[250];
-    snprintf(at, sizeof at, "%s/disk", folder);
-    int status = child_join(child_start(scene, at));
-    rmdir(at);
+    struct disk disk = {.scene = scene};
+    snprintf(disk.at, sizeof disk.at, "%s/disk", folder);
+    snprintf(disk.url, sizeof disk.url, "sqlite:%s/locks.db", disk.at);
+    int status = child_join(child_start(on_small_disk, &disk));
+    rmdir(disk.at);
     if (status == CANNOT_SET_UP)
         tap_skip(1, "only the superuser can have a small disk");
     else
@@ -340,11 +326,8 @@ static void test_locked(const char *begin)
     rowlock_db *db = must_open_with(url, OPTIONS(db, .statement_timeout_ms = slow_ms(2000)));
     OWNED(lock) rowlock_lock *lock = must_lock(db, "nightly");
     rowlock_grant holder = ROWLOCK_GRANT_INIT;
-    int64_t began = clock_ms();
     tap_is_int(try_lock(lock, TTL_MS), ROWLOCK_BUSY, "a file that another keeps with %s is BUSY",
                begin);
-    int64_t took = clock_ms() - began;
-    tap_ok(took < PATIENCE_MS, "within a bound: %lld ms", (long long)took);
     tap_is_int(rowlock_lock_holder(lock, &holder), ROWLOCK_NONE, "and no holder can be named");
     unlock_file(&keeper);
     tap_is_int(wait_lock(lock, TTL_MS, PATIENCE_MS), ROWLOCK_OK, "when it is let go it is granted");
@@ -360,11 +343,8 @@ static void test_renew_while_locked(void)
     lock_file(&keeper);
     OWNED(db) rowlock_db *db = must_open_with(url, OPTIONS(db, .statement_timeout_ms = 400));
     OWNED(lock) rowlock_lock *there = must_attach(db, "nightly", "me", 1);
-    int64_t began = clock_ms();
     int said = rowlock_renew(there, TTL_MS);
     tap_is_int(said, ROWLOCK_ESERVER, "a renewal that cannot get at the file fails: %s", why(db));
-    int64_t took = clock_ms() - began;
-    tap_ok(took < PATIENCE_MS, "within a bound: %lld ms", (long long)took);
     tap_is_int(error_of(db).retryable, 1, "and may be repeated");
     unlock_file(&keeper);
     child_join(keeper.child);
